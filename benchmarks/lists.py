@@ -25,7 +25,7 @@ from edgeveil import Graph, NoiseSource
 from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.jobs import Local
 from edgeveil.jobs.tasks import About, Part, Task
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.results.provenance import Provenance
@@ -61,7 +61,7 @@ def _lists(graph: Graph, shared: Any, places: int, *, densely: bool = False) -> 
     def make(members: list[int]) -> object:
         own_noise = noise.derive("rows", next(seeds))
         evidence = rows_after(mechanism, graph, shared, members, own_noise)
-        return mechanism.lists(evidence, shared, own_lists(graph, members, "joint"), places)
+        return mechanism.lists(evidence, shared, local_views(graph, members, "joint"), places)
 
     return make
 
@@ -70,11 +70,11 @@ def _size(graph: Graph, settings: Settings) -> dict[str, Any]:
     """One graph: members of median degree, lazily and densely, and a sample of all members."""
     shared = shared_part(Suggest(epsilon=EPSILON), graph, NoiseSource.secure())
     typical = _typical(graph)
-    own = own_lists(graph, typical, "joint")
-    ones = np.ones(len(own.lists))
+    views = local_views(graph, typical, "joint")
+    ones = np.ones(len(views.lists))
     tasks = {
         "lazy, sums alone": lambda: two_hop_tail_of_lists(
-            graph, own.sources, own.lists, own.starts, ones
+            graph, views.sources, views.lists, views.starts, ones
         ),
         "lazy, 20 places": lambda: _lists(graph, shared, PLACES)(typical),
         MANY: lambda: _lists(graph, shared, MANY_PLACES)(typical),
@@ -169,15 +169,15 @@ def _small(graph: Graph, settings: Settings) -> dict[str, Any]:
     """The whole mechanism beside its sums."""
     shared = shared_part(Suggest(epsilon=EPSILON), graph, NoiseSource.secure())
     members = np.random.default_rng(0).choice(graph.n_nodes, min(256, graph.n_nodes), False)
-    own = own_lists(graph, members, "joint")
-    ones = np.ones(len(own.lists))
+    views = local_views(graph, members, "joint")
+    ones = np.ones(len(views.lists))
 
     def sums() -> None:
-        two_hop_tail_of_lists(graph, own.sources, own.lists, own.starts, ones)
+        two_hop_tail_of_lists(graph, views.sources, views.lists, views.starts, ones)
 
     whole = _lists(graph, shared, PLACES)
     times = interleaved(
-        {"sums": sums, "whole": lambda: check_int(members.tolist())}, rounds=settings.rounds
+        {"sums": sums, "whole": lambda: whole(members.tolist())}, rounds=settings.rounds
     )
     ratio = ratios(times["whole"], times["sums"])
     found = {name: summary(t / len(members) for t in of) for name, of in times.items()}

@@ -21,7 +21,7 @@ from benchmarks.settings import Settings
 from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.privacy.noise import NoiseSource, calibrate
 from edgeveil.privacy.statistic import Tail, randomise
 
@@ -96,11 +96,11 @@ def _sums(n: int, settings: Settings) -> dict[str, Any]:
     graph = Graph.from_edges(*draw_edges(n, 10 * n), NodeSet.range(n))
     middle = int(np.median(graph.degrees))
     sources = np.flatnonzero(graph.degrees == middle)
-    own = own_lists(graph, np.random.default_rng(0).choice(sources, 256), "joint")
-    weights, given = np.ones(len(own.lists)), (own.lists, own.starts)
-    places, _, _ = two_hop_tail_of_lists(graph, own.sources, *given, weights)
+    views = local_views(graph, np.random.default_rng(0).choice(sources, 256), "joint")
+    weights, given = np.ones(len(views.lists)), (views.lists, views.starts)
+    places, _, _ = two_hop_tail_of_lists(graph, views.sources, *given, weights)
     tasks: dict[str, Callable[[], object]] = {
-        "sums": lambda: two_hop_tail_of_lists(graph, own.sources, *given, weights),
+        "sums": lambda: two_hop_tail_of_lists(graph, views.sources, *given, weights),
     }
     times = interleaved(tasks, rounds=2 * settings.rounds)
     found = {name: summary(t / 256 for t in of) for name, of in times.items()}

@@ -11,7 +11,7 @@ from edgeveil.flow.bounds import Bound
 from edgeveil.flow.push_flow import push_flow_cap
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import NonPrivate
-from edgeveil.mechanisms.base import Asking, OwnLists
+from edgeveil.mechanisms.base import Asking, LocalViews
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Exact
 
@@ -25,11 +25,11 @@ class OwnListWithDegrees(NonPrivate):
     name: ClassVar[str] = "own list + exact degrees"
     when_to_use: ClassVar[str] = "to compare with"
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Degrees, raised above all others for the source and its neighbours."""
         n = graph.n_nodes
-        rows = np.tile(graph.degrees.astype(np.float64), (len(own.sources), 1))
-        for row, source in zip(rows, own.sources, strict=True):
+        rows = np.tile(graph.degrees.astype(np.float64), (len(views.sources), 1))
+        for row, source in zip(rows, views.sources, strict=True):
             row[graph.neighbours(int(source))] += n
             row[source] = 2.0 * n
         yield Exact(rows)
@@ -51,7 +51,7 @@ class CapWithoutNoise(NonPrivate):
     prepush: bool = False
     bound: Bound = "paper"
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The flow."""
         parameters = {name: value for name, value in asdict(self).items() if name != "tol"}
-        yield Exact(push_flow_cap(graph, own.sources, **parameters))
+        yield Exact(push_flow_cap(graph, views.sources, **parameters))

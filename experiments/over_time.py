@@ -36,7 +36,7 @@ from edgeveil.graph.datasets import LabelledGraph, social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import Suggest
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series import WindowRule
@@ -253,8 +253,8 @@ def _split_hits(
             rows = rows_after(mechanism, then, shared, members.tolist(), key.derive("rows"))
             made[begin] = rows, shared
         rows, shared = made[begin]
-        own = own_lists(born_until(split.left, snapshot), members, "joint")
-        lists = mechanism.lists(rows, shared, own, k)
+        views = local_views(born_until(split.left, snapshot), members, "joint")
+        lists = mechanism.lists(rows, shared, views, k)
         found[snapshot] = hits_of_lists(split.hidden, members, lists, k)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import Mechanism
-from edgeveil.mechanisms.base import OwnLists, own_lists
+from edgeveil.mechanisms.base import LocalViews, local_views
 from edgeveil.mechanisms.run import answers_to, make_rows, rows_of, shared_part
 from edgeveil.privacy import _sampler
 from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, _split
@@ -26,12 +26,12 @@ def run(mechanism: Mechanism, graph: Graph, sources, seed: int | None = 1) -> np
 
 def run_in_parts(
     mechanism: Mechanism, graph: Graph, sources, seed: int = 1
-) -> tuple[Any, np.ndarray, OwnLists]:
+) -> tuple[Any, np.ndarray, LocalViews]:
     """What everybody learns, the same rows as of `run`, and what the members know."""
     noise = NoiseSource.insecure(seed)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
-    rows, own = make_rows(mechanism, graph, shared, sources, noise.derive("rows"))
-    return shared, rows, own
+    rows, views = make_rows(mechanism, graph, shared, sources, noise.derive("rows"))
+    return shared, rows, views
 
 
 def streams_of(noise: NoiseSource, sources) -> NoiseRows:
@@ -68,8 +68,8 @@ def statistics_of(
 
     answers = tuple(answers_to(mechanism.shared(graph), shared_round))
     shared = mechanism.fit_shared(answers, graph.nodes)
-    own = own_lists(graph, sources, mechanism.guarantee(1).model)
-    answers_to(mechanism.measure(graph, shared, own), measured)
+    views = local_views(graph, sources, mechanism.guarantee(1).model)
+    answers_to(mechanism.measure(graph, shared, views), measured)
     return seen
 
 

@@ -8,7 +8,7 @@ import pytest
 from edgeveil.estimate import lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.run import make_rows
 from edgeveil.mechanisms.suggest import SuggestWindow
 from edgeveil.privacy.loss import largest_loss
@@ -53,8 +53,8 @@ def exact(births, of=kept):
         questions = []
         for birth in births:
             graph = of(birth, until)
-            own = own_lists(graph, [MEMBER], "joint")
-            questions.append(next(mechanism(since, until).measure(graph, popularity, own)))
+            views = local_views(graph, [MEMBER], "joint")
+            questions.append(next(mechanism(since, until).measure(graph, popularity, views)))
         loss += max(largest_loss(*questions)[0], largest_loss(*questions[::-1])[0])
     return loss
 

@@ -49,8 +49,8 @@ class Scores(OnceForAll):
     def fit_shared(self, noised, nodes):
         return noised[0].values[0]
 
-    def estimate(self, noised, shared, own):
-        return np.tile(shared, (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(shared, (len(views.sources), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class Vectors(Scores):
     gives: ClassVar[str] = "embeddings"
     dimension: int = 2
 
-    def estimate(self, noised, shared, own):
-        return np.tile(shared[: self.dimension], (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(shared[: self.dimension], (len(views.sources), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +71,13 @@ class Lists(Scores):
     def fit_shared(self, noised, nodes):
         return learn(noised[0].values[0], noised[0].scale)
 
-    def estimate(self, noised, shared, own):
-        m = len(own.sources)  # nothing is asked for one member alone
+    def estimate(self, noised, shared, views):
+        m = len(views.sources)  # nothing is asked for one member alone
         starts, nodes = np.zeros((2, m + 1), dtype=np.int64)
         return Evidence(starts, nodes[:0], np.empty(0, dtype=np.float32), np.zeros(m))
 
-    def lists(self, evidence, shared, own, k, candidates=None):
-        return make_lists(shared, own, evidence, 1.0, k, candidates)
+    def lists(self, evidence, shared, views, k, candidates=None):
+        return make_lists(shared, views, evidence, 1.0, k, candidates)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class Lacking(Mechanism):
 class Plain(Mechanism):
     name = gives = when_to_use = theorem = "x"
 
-    def estimate(self, noised, shared, own):
+    def estimate(self, noised, shared, views):
         return None
 
 

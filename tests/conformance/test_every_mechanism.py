@@ -40,7 +40,7 @@ from edgeveil.mechanisms import (
     Suggest,
     TwoHop,
 )
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.postprocess import embed
@@ -313,7 +313,7 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
     if keeps_promise(mechanism, graph):
         return
     with pytest.raises(PromiseError, match="at least 1 neighbours; nothing was drawn") as caught:
-        next(mechanism.measure(graph, None, own_lists(graph, [1], mechanism.guarantee(1).model)))
+        next(mechanism.measure(graph, None, local_views(graph, [1], mechanism.guarantee(1).model)))
     assert "4" not in str(caught.value)
 
 
@@ -469,15 +469,15 @@ def observed(mechanism: Mechanism, on_ask=None, on_rows=None) -> Mechanism:
                 on_ask()
             return super().shared(graph)
 
-        def measure(self, graph, shared, own):
+        def measure(self, graph, shared, views):
             if on_ask:
                 on_ask()
-            return super().measure(graph, shared, own)
+            return super().measure(graph, shared, views)
 
-        def estimate(self, noised, shared, own):
-            rows = super().estimate(noised, shared, own)
+        def estimate(self, noised, shared, views):
+            rows = super().estimate(noised, shared, views)
             if on_rows:
-                on_rows(rows.dense(len(own.nodes)) if isinstance(rows, Evidence) else rows.copy())
+                on_rows(rows.dense(len(views.nodes)) if isinstance(rows, Evidence) else rows.copy())
             return rows
 
     return Observed(**dataclasses.asdict(mechanism))

@@ -70,10 +70,10 @@ def test_a_mechanism_without_noise_loses_everything():
 class AsksMore(DPPushFlowCap):
     """Asks a second time if there are more than two edges: the number of answers tells."""
 
-    def measure(self, graph, shared, own):
-        yield from super().measure(graph, shared, own)
+    def measure(self, graph, shared, views):
+        yield from super().measure(graph, shared, views)
         if graph.n_edges > 2:
-            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), noise_only=True)
+            yield Statistic(np.zeros((len(views.sources), 1)), self.calibration(1), noise_only=True)
 
 
 class AsksAll(DPPushFlowCap):
@@ -87,8 +87,8 @@ class AsksAll(DPPushFlowCap):
 class WritesAgain(DPPushFlowCap):
     """Uses its table again after it was noised."""
 
-    def measure(self, graph, shared, own):
-        rows = self.exact_rows(graph, own.sources)
+    def measure(self, graph, shared, views):
+        rows = self.exact_rows(graph, views.sources)
         yield Statistic(rows, self.calibration(graph.n_nodes))
         rows[:] = graph.degrees
 
@@ -101,8 +101,8 @@ def test_what_is_written_to_noised_numbers_is_not_released():
 class UsesItsBufferAgain(DPPushFlowCap):
     """By a view that is older than the noise."""
 
-    def measure(self, graph, shared, own):
-        rows = self.exact_rows(graph, own.sources)
+    def measure(self, graph, shared, views):
+        rows = self.exact_rows(graph, views.sources)
         view, exact = rows[:], rows.copy()
         yield Statistic(rows, self.calibration(graph.n_nodes))
         view[:] = exact
@@ -111,8 +111,8 @@ class UsesItsBufferAgain(DPPushFlowCap):
 class SortsItsBuffer(DPPushFlowCap):
     """The same numbers in another order, which depends on what it was told."""
 
-    def measure(self, graph, shared, own):
-        rows = self.exact_rows(graph, own.sources)
+    def measure(self, graph, shared, views):
+        rows = self.exact_rows(graph, views.sources)
         view = rows[:]
         yield Statistic(rows, self.calibration(graph.n_nodes))
         view.sort(axis=1)
@@ -121,8 +121,8 @@ class SortsItsBuffer(DPPushFlowCap):
 class WritesOneNumber(DPPushFlowCap):
     """The same for one number of many."""
 
-    def measure(self, graph, shared, own):
-        rows = self.exact_rows(graph, own.sources)
+    def measure(self, graph, shared, views):
+        rows = self.exact_rows(graph, views.sources)
         view = rows[:]
         yield Statistic(rows, self.calibration(graph.n_nodes))
         view[0, 4321] = 1.0
@@ -252,19 +252,19 @@ def test_estimates_see_the_own_lists_and_in_the_public_model_not_even_these(mech
     graph, kind, seen = a_graph(), type(mechanism), []
 
     class Watched(kind):
-        def estimate(self, noised, shared, own):
-            seen.append(own)
-            return super().estimate(noised, shared, own)
+        def estimate(self, noised, shared, views):
+            seen.append(views)
+            return super().estimate(noised, shared, views)
 
     run(Watched(**dataclasses.asdict(mechanism)), graph, [0, 4])
-    (own,) = seen
-    assert own.sources.tolist() == [0, 4]
-    assert own.nodes == graph.nodes
+    (views,) = seen
+    assert views.sources.tolist() == [0, 4]
+    assert views.nodes == graph.nodes
     for i, source in enumerate([0, 4]):
         wanted = graph.neighbours(source).tolist()
         if mechanism.guarantee(1).model == "public":
             wanted = []
-        assert own.of(i).tolist() == wanted
+        assert views.of(i).tolist() == wanted
 
 
 class Leaks(NonPrivate):
@@ -324,8 +324,8 @@ class Popularity(Mechanism):
     def fit_shared(self, noised, nodes):
         return noised[0].values[0]
 
-    def estimate(self, noised, shared, own):
-        return np.tile(shared, (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(shared, (len(views.sources), 1))
 
 
 def test_a_mechanism_from_outside_is_released_charged_and_priced(tmp_path):
@@ -402,8 +402,8 @@ class TwoRounds(OnceForAll):
         first, second = noised
         return first.values[0] + second.values[0]
 
-    def estimate(self, noised, shared, own):
-        return np.tile(shared, (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(shared, (len(views.sources), 1))
 
 
 class TwoRoundsOfAll(TwoRounds):
@@ -459,8 +459,8 @@ def test_shared_statistic_that_is_returned_is_refused():
 class Meddler(DPPushFlowCap):
     """Writes to what came back noised, after it has seen the graph."""
 
-    def measure(self, graph, shared, own):
-        back = yield next(super().measure(graph, shared, own))
+    def measure(self, graph, shared, views):
+        back = yield next(super().measure(graph, shared, views))
         back.values[:] += graph.n_edges
 
 
@@ -468,17 +468,17 @@ class Meddler(DPPushFlowCap):
 class AsksTwice(DPPushFlowCap):
     """Asks for the same numbers twice and says that it did so once."""
 
-    def measure(self, graph, shared, own):
+    def measure(self, graph, shared, views):
         for _ in range(2):
-            yield from super().measure(graph, shared, own)
+            yield from super().measure(graph, shared, views)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SaysItIsFree(DPPushFlowCap):
     """Says that exact rows are the same on every graph."""
 
-    def measure(self, graph, shared, own):
-        yield dataclasses.replace(next(super().measure(graph, shared, own)), noise_only=True)
+    def measure(self, graph, shared, views):
+        yield dataclasses.replace(next(super().measure(graph, shared, views)), noise_only=True)
 
 
 def test_who_asks_cannot_write_to_what_was_released():

@@ -47,8 +47,8 @@ class Popular(OnceForAll):
     def fit_shared(self, noised, nodes):
         return noised[0].values[0]
 
-    def estimate(self, noised, shared, own):
-        return np.tile(shared, (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(shared, (len(views.sources), 1))
 
 
 class TooLittleNoise(Popular):
@@ -73,8 +73,8 @@ class NoiseByTheGraph(Popular):
 
 
 class ShapeByTheGraph(Popular):
-    def estimate(self, noised, shared, own):
-        return np.tile(shared[shared > 3], (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(shared[shared > 3], (len(views.sources), 1))
 
 
 class RaisesOnSome(Popular):
@@ -106,39 +106,39 @@ class PastTheNoise(Popular):
         SEEN[:] = [graph]
         return super().shared(graph)
 
-    def estimate(self, noised, shared, own):
-        return super().estimate(noised, shared, own) + SEEN[0].n_edges
+    def estimate(self, noised, shared, views):
+        return super().estimate(noised, shared, views) + SEEN[0].n_edges
 
 
 class WritesToAnswers(DPPushFlowCap):
-    def measure(self, graph, shared, own):
-        back = yield next(super().measure(graph, shared, own))
+    def measure(self, graph, shared, views):
+        back = yield next(super().measure(graph, shared, views))
         back.values[:] += graph.n_edges
 
 
 class AsksTwice(DPPushFlowCap):
-    def measure(self, graph, shared, own):
+    def measure(self, graph, shared, views):
         for _ in range(2):
-            yield from super().measure(graph, shared, own)
+            yield from super().measure(graph, shared, views)
 
 
 class AsksMoreOfSome(DPPushFlowCap):
-    def measure(self, graph, shared, own):
-        yield from super().measure(graph, shared, own)
+    def measure(self, graph, shared, views):
+        yield from super().measure(graph, shared, views)
         if graph.n_edges > 2:
-            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), noise_only=True)
+            yield Statistic(np.zeros((len(views.sources), 1)), self.calibration(1), noise_only=True)
 
 
 class DrawsItself(Popular):
-    def estimate(self, noised, shared, own):
-        return super().estimate(noised, shared, own) + np.random.default_rng().random()
+    def estimate(self, noised, shared, views):
+        return super().estimate(noised, shared, views) + np.random.default_rng().random()
 
 
 class IgnoresItsNoise(Popular):
     """Right about privacy, and of no use: what was released is not looked at."""
 
-    def estimate(self, noised, shared, own):
-        return np.zeros((len(own.sources), len(own.nodes)))
+    def estimate(self, noised, shared, views):
+        return np.zeros((len(views.sources), len(views.nodes)))
 
 
 class ShowsTheGraphInstead(Popular):
@@ -148,18 +148,18 @@ class ShowsTheGraphInstead(Popular):
         SEEN[:] = [graph]
         return super().shared(graph)
 
-    def estimate(self, noised, shared, own):
-        return np.tile(SEEN[0].degrees.astype(float), (len(own.sources), 1))
+    def estimate(self, noised, shared, views):
+        return np.tile(SEEN[0].degrees.astype(float), (len(views.sources), 1))
 
 
 class LooksAtTheOthers(Popular):
-    def estimate(self, noised, shared, own):
-        return super().estimate(noised, shared, own) + len(own.sources)
+    def estimate(self, noised, shared, views):
+        return super().estimate(noised, shared, views) + len(views.sources)
 
 
 class OneRowForAll(Popular):
-    def estimate(self, noised, shared, own):
-        return np.broadcast_to(shared, (len(own.sources), len(shared)))
+    def estimate(self, noised, shared, views):
+        return np.broadcast_to(shared, (len(views.sources), len(shared)))
 
 
 class Lists(Popular):
@@ -170,17 +170,17 @@ class Lists(Popular):
     def fit_shared(self, noised, nodes):
         return lists.learn(noised[0].values[0], noised[0].scale)
 
-    def estimate(self, noised, shared, own):
-        some = min(5, len(own.nodes))
+    def estimate(self, noised, shared, views):
+        some = min(5, len(views.nodes))
         return Evidence(
-            np.arange(len(own.sources) + 1) * some,
-            np.tile(np.sort(shared.order[:some]), len(own.sources)),
-            np.ones(some * len(own.sources), dtype=np.float32),
-            np.ones(len(own.sources)),
+            np.arange(len(views.sources) + 1) * some,
+            np.tile(np.sort(shared.order[:some]), len(views.sources)),
+            np.ones(some * len(views.sources), dtype=np.float32),
+            np.ones(len(views.sources)),
         )
 
-    def lists(self, evidence, shared, own, k, candidates=None):
-        return lists.make_lists(shared, own, evidence, self.epsilon, k, candidates)
+    def lists(self, evidence, shared, views, k, candidates=None):
+        return lists.make_lists(shared, views, evidence, self.epsilon, k, candidates)
 
 
 class EvidenceThatIsKept(Lists):
@@ -188,14 +188,14 @@ class EvidenceThatIsKept(Lists):
 
     rates: ClassVar = np.ones(3)
 
-    def estimate(self, noised, shared, own):
-        made = super().estimate(noised, shared, own)
+    def estimate(self, noised, shared, views):
+        made = super().estimate(noised, shared, views)
         return replace(made, rates=self.rates) if len(made) == 3 else made
 
 
 class UnevenEvidence(Lists):
-    def estimate(self, noised, shared, own):
-        made = super().estimate(noised, shared, own)
+    def estimate(self, noised, shared, views):
+        made = super().estimate(noised, shared, views)
         return replace(made, sums=made.sums[:-1])
 
 
@@ -206,16 +206,16 @@ class ListsPastTheNoise(Lists):
         SEEN[:] = [graph]
         return super().shared(graph)
 
-    def lists(self, evidence, shared, own, k, candidates=None):
-        made = super().lists(evidence, shared, own, k, candidates)
+    def lists(self, evidence, shared, views, k, candidates=None):
+        made = super().lists(evidence, shared, views, k, candidates)
         return made._replace(scores=made.scores + SEEN[0].n_edges)
 
 
 class NoLists(Popular):
     gives = "suggestions"
 
-    def estimate(self, noised, shared, own):
-        return Lists.estimate(self, noised, shared, own)
+    def estimate(self, noised, shared, views):
+        return Lists.estimate(self, noised, shared, views)
 
     def fit_shared(self, noised, nodes):
         return lists.learn(noised[0].values[0], noised[0].scale)
@@ -245,8 +245,8 @@ class Changeable(Mechanism):
     theorem: ClassVar[str] = "none"
     epsilon: float
 
-    def estimate(self, noised, shared, own):
-        return np.zeros((len(own.sources), len(own.nodes)))
+    def estimate(self, noised, shared, views):
+        return np.zeros((len(views.sources), len(views.nodes)))
 
 
 WRONG = {

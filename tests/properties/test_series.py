@@ -23,7 +23,7 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import to_lattice
@@ -84,8 +84,8 @@ def asked(graph, member, since, until, popularity, **how):
     """The question of one window, for some members."""
     mechanism = SuggestWindow(epsilon=1.0, directed=graph.directed, since=since, until=until, **how)
     claim = mechanism.guarantee(1)
-    own = own_lists(graph, member, claim.model, claim.own_edges)
-    (question,) = mechanism.measure(graph, popularity, own)
+    views = local_views(graph, member, claim.model, claim.own_edges)
+    (question,) = mechanism.measure(graph, popularity, views)
     return question
 
 
@@ -285,8 +285,8 @@ def without_sync(monkeypatch):
 def test_a_renewal_on_all_lives_of_the_members_edges(tmp_path, without_sync):
     """Three snapshots; the series is renewed at the second one. Every life of the pair, too."""
     lives = np.array(list(product((False, True), repeat=3)))
-    own, rest = product(range(8), repeat=3), [(0, 0), (7, 7)]
-    chosen = [(*mine, *others) for mine in own for others in rest]
+    views, rest = product(range(8), repeat=3), [(0, 0), (7, 7)]
+    chosen = [(*mine, *others) for mine in views for others in rest]
     at = [FOUR.index(pair) for pair in ((0, 1), (0, 2), (0, 3), (1, 3), (2, 3))]
     first = np.array([[True, False, False]] * len(chosen))
     windows = np.array([w for w in product((False, True), repeat=3) if any(w) and not w[0]])

@@ -472,12 +472,12 @@ def test_what_the_ledger_recorded_is_what_is_returned(tmp_path, monkeypatch):
     original = DPPushFlowCap.estimate
     firsts = []
 
-    def slow_and_different(self, noised, shared, own):
+    def slow_and_different(self, noised, shared, views):
         if not firsts:
             firsts.append(None)  # while this worker computes, another one finishes
             firsts.append(release(graph, mechanism, [0], ledger=ledger))
-            return original(self, noised, shared, own) + 1.0
-        return original(self, noised, shared, own)
+            return original(self, noised, shared, views) + 1.0
+        return original(self, noised, shared, views)
 
     monkeypatch.setattr(DPPushFlowCap, "estimate", slow_and_different)
     second = release(graph, mechanism, [0], ledger=ledger)

@@ -52,8 +52,8 @@ class DPPushFlowCap(ours.DPPushFlowCap):
 
     factor = 1.0
 
-    def estimate(self, noised, shared, own):
-        return scaled(super().estimate(noised, shared, own), self.factor)
+    def estimate(self, noised, shared, views):
+        return scaled(super().estimate(noised, shared, views), self.factor)
 
 
 def scaled(rows, factor):

@@ -251,7 +251,7 @@ def test_progress_counts_rows_and_ends_with_all(tmp_path):
 
 def test_an_error_in_one_part_stops_the_others_and_is_the_error_one_gets():
     class Broken(DPInstantEmbedding):
-        def estimate(self, noised, shared, own):
+        def estimate(self, noised, shared, views):
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):

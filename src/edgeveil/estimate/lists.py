@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _list_kernels as kernels
-from edgeveil.estimate.rows import OwnLists, exact_weights
+from edgeveil.estimate.rows import LocalViews, exact_weights
 
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
@@ -135,18 +135,18 @@ def learn(noisy: Vector, scale: float) -> Popularity:
     return Popularity(np.log(np.maximum(noisy, floor)), order, floor)
 
 
-def friend_weights(popularity: Popularity, own: OwnLists) -> Vector:
-    """The weight in [0, 1] of each friend in ``own.lists``: hubs count less, as far as known.
+def friend_weights(popularity: Popularity, views: LocalViews) -> Vector:
+    """The weight in [0, 1] of each friend in ``views.lists``: hubs count less, as far as known.
 
     Rounded down so that sums of weights are exact (`exact_weights`).
     """
-    degrees = np.exp(popularity.log_degrees[own.lists])
+    degrees = np.exp(popularity.log_degrees[views.lists])
     return exact_weights(_HUB * popularity.floor / degrees, len(popularity.log_degrees))
 
 
 def gather(
     popularity: Popularity,
-    own: OwnLists,
+    views: LocalViews,
     tail: tuple[npt.NDArray[np.int64], Indices, Vector],
     rate: float,
     weight: Vector | None = None,
@@ -155,7 +155,7 @@ def gather(
 
     Parameters
     ----------
-    popularity, own
+    popularity, views
         From `learn`; the members and their friends.
     tail : starts, nodes and noisy sums
         What reached the threshold; row i is at ``starts[i] : starts[i + 1]``.
@@ -165,27 +165,27 @@ def gather(
         Total weight of the friends whose edges were counted; by default of all friends.
     """
     if weight is None:
-        weight = weight_of_friends(popularity, own)
+        weight = weight_of_friends(popularity, views)
     rates = log_odds_rate(rate, weight)
-    return _best(popularity, own, tail, rates)
+    return _best(popularity, views, tail, rates)
 
 
 def _best(
     popularity: Popularity,
-    own: OwnLists,
+    views: LocalViews,
     tail: tuple[npt.NDArray[np.int64], Indices, Vector],
     rates: Vector,
 ) -> Evidence:
     """The `STORED` strangers with the best scores of each member."""
     starts, nodes, sums = tail
     n, size = len(popularity.log_degrees), len(nodes)
-    out_starts = np.empty(len(own.sources) + 1, dtype=np.int64)
+    out_starts = np.empty(len(views.sources) + 1, dtype=np.int64)
     out_nodes: Indices = np.empty(size, dtype=np.int32 if n <= 2**31 else np.int64)
     out_sums = np.empty(size, dtype=np.float32)
     kernels.store_best(
-        _ints(own.sources),
-        _ints(own.lists),
-        _ints(own.starts),
+        _ints(views.sources),
+        _ints(views.lists),
+        _ints(views.starts),
         _ints(starts),
         _ints(nodes),
         _reals(sums),
@@ -201,14 +201,14 @@ def _best(
     return Evidence(out_starts, out_nodes[:used].copy(), out_sums[:used].copy(), rates)
 
 
-def merge(popularity: Popularity, own: OwnLists, old: Evidence, new: Evidence) -> Evidence:
+def merge(popularity: Popularity, views: LocalViews, old: Evidence, new: Evidence) -> Evidence:
     """Add up the log odds of two windows of the same members, at most `STORED` names a member.
 
     The rate of the result is the larger one of the two, and its sums are in units of that.
     """
     if not len(old.nodes) and (old.rates <= new.rates).all():  # the first window of all
         return new
-    m, n = len(own.sources), len(popularity.log_degrees)
+    m, n = len(views.sources), len(popularity.log_degrees)
     rates = np.maximum(old.rates, new.rates)
     scale = np.where(rates > 0, rates, 1.0)
     keys, odds = [], []
@@ -220,7 +220,7 @@ def merge(popularity: Popularity, own: OwnLists, old: Evidence, new: Evidence) -
     sums: Vector = np.zeros(len(found))
     np.add.at(sums, where, np.concatenate(odds))
     starts = np.searchsorted(found, np.arange(m + 1) * n).astype(np.int64)
-    return _best(popularity, own, (starts, found % n, sums), rates)
+    return _best(popularity, views, (starts, found % n, sums), rates)
 
 
 def log_odds_rate(rate: float, weight: Vector) -> Vector:
@@ -234,7 +234,7 @@ def log_odds_rate(rate: float, weight: Vector) -> Vector:
 
 def make_lists(
     popularity: Popularity,
-    own: OwnLists,
+    views: LocalViews,
     evidence: Evidence,
     rate: float,
     k: int,
@@ -245,7 +245,7 @@ def make_lists(
 
     Parameters
     ----------
-    popularity, own, evidence
+    popularity, views, evidence
         From `learn`; the members and their friends; from `gather`. Friends who were strangers when
         the evidence was gathered are left out.
     rate : float
@@ -257,7 +257,7 @@ def make_lists(
     windows : array of shape (members,), optional
         How many times noise was drawn for the evidence of each member; by default once.
     """
-    m, n = len(own.sources), len(popularity.log_degrees)
+    m, n = len(views.sources), len(popularity.log_degrees)
     allowed, order = np.zeros(0, dtype=np.bool_), popularity.order
     if candidates is not None:
         allowed = np.zeros(n, dtype=np.bool_)
@@ -266,19 +266,19 @@ def make_lists(
     starts, size = np.empty(m + 1, dtype=np.int64), m * min(k, n)
     nodes, above = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     scores, sums = np.empty(size), np.empty(size)
-    followers = [np.empty(0, np.int64), *own.followers]
-    follower_starts = np.cumsum([0, *map(len, own.followers or [()] * m)])
+    followers = [np.empty(0, np.int64), *views.followers]
+    follower_starts = np.cumsum([0, *map(len, views.followers or [()] * m)])
     kernels.best_of_rows(
-        _ints(own.sources),
-        _ints(own.lists),
-        _ints(own.starts),
+        _ints(views.sources),
+        _ints(views.lists),
+        _ints(views.starts),
         _ints(evidence.starts),
         _ints(evidence.nodes),
         _reals(evidence.sums),
         _reals(evidence.rates),
         _ints(np.concatenate(followers)),
         _ints(follower_starts),
-        _follow_back(own, n),
+        _follow_back(views, n),
         popularity.log_degrees,
         order,
         allowed,
@@ -292,24 +292,24 @@ def make_lists(
     )
     used = starts[-1]
     nodes, scores, sums = nodes[:used], scores[:used], sums[:used]
-    friends, rows = np.diff(own.starts), np.repeat(np.arange(m), np.diff(starts))
+    friends, rows = np.diff(views.starts), np.repeat(np.arange(m), np.diff(starts))
     # As many strangers as (n / 2) e^(-rate z) get a sum of z or more from noise alone.
     by_noise = n / 2 * np.exp(-rate * np.maximum(sums, 0.0))
     if windows is not None:
         by_noise *= windows[rows]
     chance = np.where(sums > 0, np.minimum(1.0, by_noise / np.maximum(above[:used], 1)), 1.0)
-    per_weight = friends / np.maximum(weight_of_friends(popularity, own), 1e-9)
+    per_weight = friends / np.maximum(weight_of_friends(popularity, views), 1e-9)
     common = np.clip(sums * per_weight[rows] * (1 - chance), 0.0, friends[rows])
-    reasons = _reasons(own, starts, nodes, chance)
+    reasons = _reasons(views, starts, nodes, chance)
     return Lists(starts, nodes, scores, common, chance, reasons)
 
 
 def _reasons(
-    own: OwnLists, starts: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], chance: Vector
+    views: LocalViews, starts: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], chance: Vector
 ) -> npt.NDArray[np.int8]:
     """Common friends where a place stands out; else a follower; else popular."""
     reasons = np.full(len(nodes), Reason.POPULAR, dtype=np.int8)
-    for i, followers in enumerate(own.followers):
+    for i, followers in enumerate(views.followers):
         here = slice(starts[i], starts[i + 1])
         reasons[here][np.isin(nodes[here], followers)] = Reason.FOLLOWS_YOU
     reasons[chance < STANDS_OUT] = Reason.COMMON_FRIENDS
@@ -321,24 +321,24 @@ def _log_prior(n: int) -> float:
     return math.log(min(_LARGEST_PRIOR, CIRCLE / n))
 
 
-def weight_of_friends(popularity: Popularity, own: OwnLists) -> Vector:
+def weight_of_friends(popularity: Popularity, views: LocalViews) -> Vector:
     """The total weight of each member's friends."""
-    rows = np.repeat(np.arange(len(own.sources)), np.diff(own.starts))
-    weights = friend_weights(popularity, own)
-    return np.asarray(np.bincount(rows, weights, minlength=len(own.sources)), dtype=np.float64)
+    rows = np.repeat(np.arange(len(views.sources)), np.diff(views.starts))
+    weights = friend_weights(popularity, views)
+    return np.asarray(np.bincount(rows, weights, minlength=len(views.sources)), dtype=np.float64)
 
 
-def _follow_back(own: OwnLists, n: int) -> Vector:
+def _follow_back(views: LocalViews, n: int) -> Vector:
     """What being a follower adds to a score, for each member: a log likelihood ratio.
 
     The share of those it follows who follow it back, over the share of all nodes that follow it,
     with half a pseudo-count each.
     """
-    friends = np.diff(own.starts)
-    if not own.followers:
+    friends = np.diff(views.starts)
+    if not views.followers:
         return np.zeros(len(friends))
-    followers = np.array([len(theirs) for theirs in own.followers])
-    mutual = np.array([len(np.intersect1d(own.of(i), f)) for i, f in enumerate(own.followers)])
+    followers = np.array([len(theirs) for theirs in views.followers])
+    mutual = np.array([len(np.intersect1d(views.of(i), f)) for i, f in enumerate(views.followers)])
     back, follow = (mutual + 0.5) / (friends + 1), (followers + 0.5) / (n + 1)
     return np.asarray(np.maximum(0.0, np.log(back / follow)))
 

@@ -43,7 +43,7 @@ _BLOCK = 1 << 14
 _TINY = 1e-150  # the smallest variance: its inverse can be squared
 
 
-class OwnLists(NamedTuple):
+class LocalViews(NamedTuple):
     """The neighbour lists of a block of sources, which their members know, and the public nodes.
 
     In a directed graph a list holds the nodes that the member follows, and `followers` those that
@@ -72,21 +72,23 @@ def exact_weights(weights: Vector, n: int | None = None) -> Vector:
     return np.asarray(np.floor(np.clip(weights, 0.0, 1.0) / step) * step)
 
 
-def two_hop_weights(own: OwnLists, degrees: Vector, epsilon: float) -> tuple[Vector, Vector]:
+def two_hop_weights(views: LocalViews, degrees: Vector, epsilon: float) -> tuple[Vector, Vector]:
     """Floors of the sources and weights of friends in two-hop sums, from released degrees alone.
 
     A source's floor is the D0 of the weights min(1 / d, 1 / D0) with the smallest estimated mean
     squared error; 1 without friends. The noise of a two-hop sum has variance 2 / (D0 epsilon)^2.
     The floor cuts the weight of neighbours with fewer than D0 friends: its squared bias is
     sum (1/d - 1/D0)^2 d / n over them for a typical node, times an overdispersion. The weight of
-    each friend in ``own.lists`` is in units of 1 / floor: floor / degree, at most 1, exact.
+    each friend in ``views.lists`` is in units of 1 / floor: floor / degree, at most 1, exact.
     """
-    lists = (own.of(i) for i in range(len(own.sources)))
-    floors = np.array([_best_floor(degrees[friends], len(own.nodes), epsilon) for friends in lists])
+    lists = (views.of(i) for i in range(len(views.sources)))
+    floors = np.array(
+        [_best_floor(degrees[friends], len(views.nodes), epsilon) for friends in lists]
+    )
     # Not the degrees that the member sees: the posterior mean of 1 / d for a friend, whose
     # posterior is weighted by d, is 1 / E[d].
-    ratios = np.repeat(floors, np.diff(own.starts)) / degrees[own.lists]
-    return floors, exact_weights(ratios, len(own.nodes))
+    ratios = np.repeat(floors, np.diff(views.starts)) / degrees[views.lists]
+    return floors, exact_weights(ratios, len(views.nodes))
 
 
 def _best_floor(of_friends: Vector, n: int, epsilon: float) -> float:
@@ -203,7 +205,7 @@ def persistent_share(closure: float, restart: float) -> float:
 
 def complete_rows(
     rows: Rows,
-    own: OwnLists,
+    views: LocalViews,
     weights: Vector,
     floors: Vector,
     known: DegreeEstimates,
@@ -215,9 +217,9 @@ def complete_rows(
     The sums are in units of 1 / floor, friends' halved, with Laplace noise of this scale. A
     source without friends keeps all of its mass.
     """
-    for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
-        weight = weights[own.starts[i] : own.starts[i + 1]]
-        _complete_row(row, int(source), own.of(i), weight, floors[i], known, scale, restart)
+    for i, (row, source) in enumerate(zip(rows, views.sources, strict=True)):
+        weight = weights[views.starts[i] : views.starts[i + 1]]
+        _complete_row(row, int(source), views.of(i), weight, floors[i], known, scale, restart)
 
 
 def _complete_row(
@@ -266,15 +268,17 @@ def _complete_row(
     row[source] += restart + direct * float(weights.sum())
 
 
-def prior_rows(own: OwnLists, known: DegreeEstimates, restart: float, known_hops: int = 1) -> Rows:
+def prior_rows(
+    views: LocalViews, known: DegreeEstimates, restart: float, known_hops: int = 1
+) -> Rows:
     """Rows without a second hop: all hops that the lists do not tell follow the degrees.
 
     `known_hops` is how many hops the lists tell: 1, or 0 in the public model, where they are
     empty. A source without friends keeps all of its mass.
     """
-    rows = np.zeros((len(own.sources), len(known.degrees)))
-    for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
-        friends = own.of(i)
+    rows = np.zeros((len(views.sources), len(known.degrees)))
+    for i, (row, source) in enumerate(zip(rows, views.sources, strict=True)):
+        friends = views.of(i)
         if known_hops and len(friends) == 0:
             row[source] = 1.0
             continue
@@ -298,7 +302,7 @@ def prior_shares(of_friends: Vector, restart: float, known_hops: int) -> tuple[f
     return min(known, follow), max(follow - known, 0.0)
 
 
-def over_degrees(rows: Rows, own: OwnLists, known: DegreeEstimates) -> None:
+def over_degrees(rows: Rows, views: LocalViews, known: DegreeEstimates) -> None:
     """Divide every score by the degree of its node as the member sees it, in place."""
     for i, row in enumerate(rows):
-        row /= known.degrees_seen_by(own.of(i))
+        row /= known.degrees_seen_by(views.of(i))

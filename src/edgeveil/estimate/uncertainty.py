@@ -19,7 +19,7 @@ from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import (
     CLOSURE_DEVIATION,
     Indices,
-    OwnLists,
+    LocalViews,
     Rows,
     Vector,
     blocks,
@@ -61,7 +61,7 @@ class RowUncertainty:
 
 def half_widths(
     scores: Rows,
-    own: OwnLists,
+    views: LocalViews,
     known: DegreeEstimates,
     of_row: Callable[[int, Vector, DegreeEstimates], RowUncertainty],
     *,
@@ -73,7 +73,7 @@ def half_widths(
     """
     out = np.empty_like(scores)
     for i, score in enumerate(scores):
-        seen = known.seen_by(own.of(i))
+        seen = known.seen_by(views.of(i))
         row = score * seen.degrees if lift else score
         about = of_row(i, row, seen)
         out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
@@ -81,27 +81,27 @@ def half_widths(
 
 
 def prior_uncertainty(
-    own: Indices, known: DegreeEstimates, restart: float, known_hops: int = 1
+    views: Indices, known: DegreeEstimates, restart: float, known_hops: int = 1
 ) -> RowUncertainty:
     """Uncertainty about a row of `rows.prior_rows`."""
     degrees = known.degrees
-    if known_hops and len(own) == 0:  # all mass stays at the source
+    if known_hops and len(views) == 0:  # all mass stays at the source
         return RowUncertainty(0.0, np.zeros(len(degrees)))
-    friends, far = prior_shares(degrees[own], restart, known_hops)
+    friends, far = prior_shares(degrees[views], restart, known_hops)
     by_degree = far / float(degrees.sum())
     besides = by_degree * known.total_uncertainty * degrees
     if known_hops:
         # From the mean of 1 / degree over the friends.
-        mean, off = degrees[own], known.uncertainty[own]
+        mean, off = degrees[views], known.uncertainty[views]
         wide = 1 / np.maximum(mean - off, 1.0) - 1 / (mean + off)
-        besides[own] += friends / len(own) ** 2 * float(np.sqrt((wide**2).sum()))
+        besides[views] += friends / len(views) ** 2 * float(np.sqrt((wide**2).sum()))
     return RowUncertainty(by_degree, besides)
 
 
 def two_hop_uncertainty(
     row: Vector,
     source: int,
-    own: Indices,
+    views: Indices,
     released: DegreeEstimates,
     weights: Vector,
     scales: Vector,
@@ -112,26 +112,26 @@ def two_hop_uncertainty(
     `weights` are those of its friends in the sums, about 1 / degree each, and `scales` those of the
     noise on each sum.
     """
-    known = released.seen_by(own)
-    degrees, of_friends = known.degrees, known.degrees[own]
+    known = released.seen_by(views)
+    degrees, of_friends = known.degrees, known.degrees[views]
     mass, largest = float(weights @ of_friends), float(weights.sum())
     shares = two_hop_shares(of_friends, mass, restart)
-    prior = expected_sums(own, released, weights)
-    explained = float(prior[own].sum())
+    prior = expected_sums(views, released, weights)
+    explained = float(prior[views].sum())
     by_sum, by_degree, closure, known_part = _coefficients(
-        row, source, own, degrees, shares, explained, restart
+        row, source, views, degrees, shares, explained, restart
     )
     sums = np.maximum((known_part - by_degree * degrees) / by_sum, 0.0)
     sums[source] = largest
-    prior[own] += max(closure - 1, 0.0) * explained / len(own)
+    prior[views] += max(closure - 1, 0.0) * explained / len(views)
     spread = prior * (float(weights**2 @ of_friends) / mass)
     others = (np.delete(values, source) for values in (sums, prior, spread, scales))
     tau, error = fit_tau(*others)
     # The true tau may be larger than the fitted one, above all among friends; then the shrinkage
     # bias is larger.
-    among = fit_tau(sums[own], prior[own], spread[own], scales[own])
+    among = fit_tau(sums[views], prior[views], spread[views], scales[views])
     wider = np.full(len(row), tau + 2 * error)
-    wider[own] = max(tau + 2 * error, sum(among))
+    wider[views] = max(tau + 2 * error, sum(among))
     # The true sum lies between 0 and the sum of all weights of the own list.
     off = sums_uncertainty(sums, prior, spread, scales, tau, wider, largest)
     off[source] = 0.0  # its sum is known
@@ -139,12 +139,12 @@ def two_hop_uncertainty(
     # that the weights carry.
     direct, _, far = shares
     elsewhere = float(sums.sum()) - largest
-    carried = float(np.sqrt(((weights * known.uncertainty[own]) ** 2).sum()))
+    carried = float(np.sqrt(((weights * known.uncertainty[views]) ** 2).sum()))
     common = known.total_uncertainty + direct * carried / far
     whole = abs(elsewhere / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
     # And of the share of the far hops that is distributed like the second.
-    noise = float((2 * scales[own] ** 2).sum()) / mass**2
+    noise = float((2 * scales[views] ** 2).sum()) / mass**2
     off_closure = 2 * CLOSURE_DEVIATION * math.sqrt(noise / (CLOSURE_DEVIATION**2 + noise))
     off_closure *= mass / explained
     least = persistent_share(closure - off_closure, restart)
@@ -157,7 +157,7 @@ def two_hop_uncertainty(
 def _coefficients(
     row: Vector,
     source: int,
-    own: Indices,
+    views: Indices,
     degrees: Vector,
     shares: tuple[float, float, float],
     explained: float,
@@ -171,8 +171,8 @@ def _coefficients(
     direct, friends, far = shares
     total = float(degrees.sum())
     known = row.copy()
-    known[own] -= friends / len(own)
-    on_friends, degrees_of_friends = float(known[own].sum()), float(degrees[own].sum())
+    known[views] -= friends / len(views)
+    on_friends, degrees_of_friends = float(known[views].sum()), float(degrees[views].sum())
     # At the source the sum is known.
     elsewhere = float(known.sum() - known[source])
 

@@ -36,7 +36,7 @@ from edgeveil.evaluation.hits import (
 )
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.run import rows_after, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.noise import NoiseSource
@@ -113,17 +113,17 @@ def lists_of_series(
             )
             key = noise.derive("window", until)
             drawn = rows_after(window, today, shared, asked.tolist(), key)
-            own = own_lists(today, asked, claim.model, claim.own_edges)
-            merged = lists.merge(shared, own, evidence.take(due), drawn)
+            views = local_views(today, asked, claim.model, claim.own_edges)
+            merged = lists.merge(shared, views, evidence.take(due), drawn)
             place = np.arange(len(members))
             place[due] = len(members) + np.arange(len(due))
             evidence = Evidence.joined([evidence, merged]).take(place)
             last[asked] = until
             windows[due] += 1
         if until in snapshots:
-            own = own_lists(today, members, claim.model, claim.own_edges)
+            views = local_views(today, members, claim.model, claim.own_edges)
             times = np.maximum(windows, 1)
-            made = lists.make_lists(shared, own, evidence, rate, k, candidates, times)
+            made = lists.make_lists(shared, views, evidence, rate, k, candidates, times)
             yield Listed(until, made, windows.copy())
 
 

@@ -34,7 +34,7 @@ from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Asking, Mechanism, OwnLists, Rows
+from edgeveil.mechanisms.base import Asking, LocalViews, Mechanism, Rows
 from edgeveil.mechanisms.baselines import NonPrivate
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.two_hop import DegreePrior
@@ -59,9 +59,9 @@ class RandomOrder(NonPrivate):
     name: ClassVar[str] = "random"
     when_to_use: ClassVar[str] = "to compare with"
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Zeros."""
-        yield Exact(np.zeros((len(own.sources), graph.n_nodes)))
+        yield Exact(np.zeros((len(views.sources), graph.n_nodes)))
 
 
 def choose_sources(

@@ -21,7 +21,7 @@ from edgeveil._internal.checks import check_int
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Mechanism, Rows, own_lists
+from edgeveil.mechanisms.base import Mechanism, Rows, local_views
 from edgeveil.mechanisms.run import groups_of, make_rows
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
@@ -96,13 +96,13 @@ class Task:
         wholes: list[Rows] = []  # rows and uncertainty; groups are copied in and reuse memory
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
-            made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
+            made, views = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
             if isinstance(made, Evidence):
                 evidence.append(made)
                 continue
             found = [made]
             if mechanism.gives == "scores":
-                half = mechanism.uncertainty(made, self.shared, own)
+                half = mechanism.uncertainty(made, self.shared, views)
                 found += [] if half is None else [half]
             wholes = wholes or [np.empty((total, *array.shape[1:])) for array in found]
             for whole_array, group in zip(wholes, found, strict=True):
@@ -118,13 +118,13 @@ class Task:
         ids = tuple(nodes.take(made.sources.tolist()))
         if isinstance(made.rows, Evidence):
             claim = about.guarantee
-            own = own_lists(self.graph, made.sources, claim.model, claim.own_edges)
-            lists = mechanism.lists(made.rows, self.shared, own, *self.lists)
+            views = local_views(self.graph, made.sources, claim.model, claim.own_edges)
+            lists = mechanism.lists(made.rows, self.shared, views, *self.lists)
             return Suggestions(
                 members=ids,
                 nodes=nodes,
                 lists=lists,
-                friends=np.diff(own.starts),
+                friends=np.diff(views.starts),
                 k=self.lists.k,
                 **about._asdict(),
             )

@@ -27,7 +27,7 @@ from edgeveil._internal.checks import check_choice
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import check_dimension, check_hash_key
 from edgeveil.estimate.lists import Evidence, Lists
-from edgeveil.estimate.rows import OwnLists as OwnLists
+from edgeveil.estimate.rows import LocalViews as LocalViews
 from edgeveil.flow.bounds import check_bound
 from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph.graph import Graph
@@ -84,8 +84,8 @@ class Mechanism(ABC):
         """What follows from the noised shared statistics, computed once. Does not see the graph."""
         return None
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
-        """Yield statistics with one row for each of `own.sources`; by default none.
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+        """Yield statistics with one row for each of `views.sources`; by default none.
 
         In rounds, as in `shared`. Row i must be a function of the graph, `shared`, source i and
         the noised values of source i, not of the other sources: any grouping of them gives the
@@ -94,21 +94,21 @@ class Mechanism(ABC):
         yield from ()
 
     @abstractmethod
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Any:
-        """One row for each of `own.sources`, from released values and the own lists only.
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Any:
+        """One row for each of `views.sources`, from released values and the own lists only.
 
         Rows are an array; if the mechanism gives suggestions they are `Evidence`, from which
         `lists` makes the lists.
 
         `noised` has the noised statistics of `measure`, in order; its arrays may be overwritten.
-        In the public model the lists in `own` are empty.
+        In the public model the lists in `views` are empty.
         """
 
     def lists(
         self,
         evidence: Evidence,
         shared: Any,
-        own: OwnLists,
+        views: LocalViews,
         k: int,
         candidates: npt.NDArray[np.int64] | None = None,
     ) -> Lists:
@@ -130,7 +130,7 @@ class Mechanism(ABC):
         The refusal is outside of the guarantee.
         """
 
-    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows | None:
+    def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows | None:
         """Half-widths of 95 % intervals around the scores in `rows`, which `estimate` gave.
 
         Of shape (sources, 1) or (sources, nodes). A score without noise lies within this distance
@@ -232,9 +232,9 @@ def laplace_uncertainty(rows: Rows, calibration: Calibration) -> Rows:
     return np.full((len(rows), 1), half)
 
 
-def own_lists(
+def local_views(
     graph: Graph, sources: npt.ArrayLike, model: str, own_edges: OwnEdges = "touching"
-) -> OwnLists:
+) -> LocalViews:
     """The neighbour list of each source, which its member knows; empty in the public model.
 
     In a directed graph those whom the member follows, and with own edges "touching" its followers.
@@ -242,17 +242,17 @@ def own_lists(
     at = np.asarray(sources, dtype=np.int64)
     if model == "public":
         none = np.empty(0, dtype=np.int64)
-        return OwnLists(at, none, np.zeros(len(at) + 1, dtype=np.int64), graph.nodes)
+        return LocalViews(at, none, np.zeros(len(at) + 1, dtype=np.int64), graph.nodes)
     lists = [graph.neighbours(int(source)) for source in at]
     starts = np.cumsum([0, *map(len, lists)])
-    own = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
+    views = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
     followers = at if graph.directed and own_edges == "touching" else ()
     births = None
     if graph.births is not None:
         rows = [graph.births[graph.indptr[s] : graph.indptr[s + 1]] for s in at.tolist()]
         births = np.concatenate([np.empty(0, dtype=graph.births.dtype), *rows])
     known = tuple(map(graph.followers, followers))
-    return OwnLists(at, own, starts, graph.nodes, known, births)
+    return LocalViews(at, views, starts, graph.nodes, known, births)
 
 
 _NAMES = ("name", "gives", "when_to_use", "theorem")

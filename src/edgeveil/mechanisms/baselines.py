@@ -13,9 +13,9 @@ from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,
+    LocalViews,
     Mechanism,
     OwnListOnly,
-    OwnLists,
     Rows,
     check_parameters,
 )
@@ -50,11 +50,11 @@ class NonPrivate(Mechanism):
         """Promise nothing."""
         return Guarantee(epsilon=math.inf, model="none", n_sources=n_sources, theorem=self.theorem)
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Exact PageRank."""
-        yield Exact(personalized_pagerank(graph, own.sources, restart=self.restart, tol=self.tol))
+        yield Exact(personalized_pagerank(graph, views.sources, restart=self.restart, tol=self.tol))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The exact rows, unchanged."""
         return noised[0].values
 
@@ -82,11 +82,11 @@ class OwnNeighbours(OwnListOnly):
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""
-        rows = np.zeros((len(own.sources), len(own.nodes)))
-        for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
-            friends = own.of(i)
+        rows = np.zeros((len(views.sources), len(views.nodes)))
+        for i, (row, source) in enumerate(zip(rows, views.sources, strict=True)):
+            friends = views.of(i)
             row[source] = self.restart if len(friends) else 1.0
             row[friends] = (1 - self.restart) / max(len(friends), 1)
         return rows

@@ -22,8 +22,8 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,
+    LocalViews,
     Mechanism,
-    OwnLists,
     Rows,
     check_parameters,
     laplace_uncertainty,
@@ -151,15 +151,15 @@ class DPPushFlowCap(CappedFlow):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The rows, before their noise."""
-        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The noised rows, unchanged."""
         return noised[0].values
 
-    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+    def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what caps cut off is not covered."""
         return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
 
@@ -215,15 +215,15 @@ class DPForwardCap(Mechanism):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The rows, before their noise."""
-        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The noised rows, unchanged."""
         return noised[0].values
 
-    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+    def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what caps cut off is not covered."""
         return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
 
@@ -254,14 +254,14 @@ class DPSparsePPR(CappedFlow):
         """Calibrate once before the charge, so that it cannot fail after it."""
         flow_noise(self, len(nodes), self.half_epsilon)
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The flow twice: to choose coordinates, and for their values."""
-        rows = self.flow(graph, own.sources)
+        rows = self.flow(graph, views.sources)
         noise = flow_noise(self, graph.n_nodes, self.half_epsilon)
         yield Statistic(rows.copy(), noise)
         yield Statistic(rows, noise)
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The noised values of the chosen coordinates (the choice is the paper's algorithm 6)."""
         choice, values = (part.values for part in noised)
         return np.where(self.is_large(choice), values, 0.0)
@@ -330,11 +330,11 @@ class DPInstantEmbedding(CappedFlow):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The rows, before their noise."""
-        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The noised rows, unchanged."""
         return noised[0].values
 
@@ -373,9 +373,9 @@ class DPEmbeddingSparse(CappedFlow):
         for chosen in (1, max(len(nodes), 1)):
             embedding_noise(self, len(nodes), chosen, self.half_epsilon)
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The flow, to choose coordinates; then the embedding of those that were chosen."""
-        n, rows = graph.n_nodes, self.flow(graph, own.sources)
+        n, rows = graph.n_nodes, self.flow(graph, views.sources)
         choice = yield Statistic(rows.copy(), flow_noise(self, n, self.half_epsilon))
         chosen = self.is_large(choice.values)
         # A function of the private choice only: S empty leaves w = 0, and m = 1 noises it
@@ -384,7 +384,7 @@ class DPEmbeddingSparse(CappedFlow):
         noises = tuple(embedding_noise(self, n, int(m), self.half_epsilon) for m in sizes)
         yield Statistic(_embedded(self, graph, np.where(chosen, rows, 0.0)), noises)
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The noised embeddings, unchanged."""
         return noised[1].values
 

@@ -20,8 +20,8 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,
+    LocalViews,
     Mechanism,
-    OwnLists,
     Rows,
     check_parameters,
     laplace_uncertainty,
@@ -126,25 +126,25 @@ class DPPushFlow(Mechanism):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The rows, before their noise."""
         self.check_promise(graph)  # on every path
-        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The noised rows, unchanged."""
         return noised[0].values
 
-    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+    def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what further rounds would add is not covered."""
         return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two cliques of the promised degree; joint: the edge starts beside the source."""
-        own, public = self.promised_min_degree + 1, self.model == "public"
-        yield from (two_cliques(max(own, 2), own * k, at_source=public) for k in (1, 2, 4))
-        if not public and own > 2:
-            yield wedge_with_cliques(own - 1)
+        views, public = self.promised_min_degree + 1, self.model == "public"
+        yield from (two_cliques(max(views, 2), views * k, at_source=public) for k in (1, 2, 4))
+        if not public and views > 2:
+            yield wedge_with_cliques(views - 1)
 
     @classmethod
     def tight_case(cls) -> tuple[DPPushFlow, Pair]:

@@ -15,7 +15,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Asking, Gives, OnceForAll, OwnLists, Rows, check_parameters
+from edgeveil.mechanisms.base import Asking, Gives, LocalViews, OnceForAll, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Bits, Noised
@@ -92,17 +92,17 @@ class EdgeFlipping(OnceForAll):
         """The flipped graph."""
         return Graph.from_edges(*_pair_ends(noised[0].values, len(nodes)), nodes)
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Graph, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Graph, views: LocalViews) -> Rows:
         """PageRank on the flipped graph; in the joint model with the member's own edges restored.
 
         `shared` is the flipped graph, which is released, not the private one.
         """
         options = {"restart": self.restart, "tol": self.tol}
         if self.model == "public":
-            return personalized_pagerank(shared, own.sources, **options)
-        rows = np.empty((len(own.sources), len(own.nodes)))
-        for i, source in enumerate(own.sources):
-            known = _with_own_edges(shared, int(source), own.of(i))
+            return personalized_pagerank(shared, views.sources, **options)
+        rows = np.empty((len(views.sources), len(views.nodes)))
+        for i, source in enumerate(views.sources):
+            known = _with_own_edges(shared, int(source), views.of(i))
             rows[i] = personalized_pagerank(known, [int(source)], **options)[0]
         return rows
 
@@ -116,14 +116,14 @@ class EdgeFlipping(OnceForAll):
         return cls(epsilon=1.0), single_pair(at_source=False)
 
 
-def _with_own_edges(flipped: Graph, source: int, own: npt.NDArray[np.integer]) -> Graph:
+def _with_own_edges(flipped: Graph, source: int, views: npt.NDArray[np.integer]) -> Graph:
     """The flipped graph in which the edges at `source` are the true ones."""
     u = np.repeat(np.arange(flipped.n_nodes), flipped.degrees)
     v = flipped.indices
     others = (u < v) & (u != source) & (v != source)
     return Graph.from_edges(
-        np.concatenate([u[others], np.full(len(own), source)]),
-        np.concatenate([v[others], own]),
+        np.concatenate([u[others], np.full(len(views), source)]),
+        np.concatenate([v[others], views]),
         flipped.nodes,
     )
 

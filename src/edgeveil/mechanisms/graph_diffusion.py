@@ -15,7 +15,7 @@ from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Asking, Gives, Mechanism, OwnLists, Rows, check_parameters
+from edgeveil.mechanisms.base import Asking, Gives, LocalViews, Mechanism, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -77,18 +77,18 @@ class GraphDiffusion(Mechanism):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self._noise(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Noise for every step but the last, then the last step."""
-        n, m, draws = graph.n_nodes, len(own.sources), self._draws
+        n, m, draws = graph.n_nodes, len(views.sources), self._draws
         alpha = lazy_restart(self.restart)
         step, calibration = _lazy_walk(graph, alpha), self._noise(n)
         caps = np.tile(self.eta * graph.degrees, (m, 1))
         x = np.zeros((m, n))
-        at = np.arange(m), own.sources
+        at = np.arange(m), views.sources
         caps[at] = x[at] = 1.0
         largest_noise = np.zeros(m)
         for _ in range(1, self.steps):
-            y = step(x, own.sources)
+            y = step(x, views.sources)
             # Drawn separately from y: the proof couples both graphs by the same noise.
             for _draw in range(draws):
                 z = (yield Statistic(np.zeros((m, n)), calibration, noise_only=True)).values
@@ -100,11 +100,11 @@ class GraphDiffusion(Mechanism):
             self._noise(n, (n + 16) * 2.0**-52 * (1 + float(noise)) / alpha**2)
             for noise in largest_noise
         )
-        yield Statistic(step(x, own.sources), last)
+        yield Statistic(step(x, views.sources), last)
         if draws == 2:
             yield Statistic(np.zeros((m, n)), last, noise_only=True)
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """The last step; for bound "paper" with a second draw of noise, as its authors do."""
         last = noised[-self._draws].values
         return last + noised[-1].values if self._draws == 2 else last

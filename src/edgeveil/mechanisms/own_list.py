@@ -10,7 +10,7 @@ import numpy as np
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import NodeHash, hash_nodes, unhashed
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Gives, OwnListOnly, OwnLists, Rows, check_parameters
+from edgeveil.mechanisms.base import Gives, LocalViews, OwnListOnly, Rows, check_parameters
 from edgeveil.privacy.statistic import Noised
 
 
@@ -67,11 +67,11 @@ class OwnListEmbedding(OwnListOnly):
                 f"nodes, not {self.dimension:,}"
             )
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """Every friend with weight 1, scaled to unit length; zeros for a member without friends."""
-        node_hash, rows = self._hash(own.nodes), np.zeros((len(own.sources), self.dimension))
+        node_hash, rows = self._hash(views.nodes), np.zeros((len(views.sources), self.dimension))
         for i, row in enumerate(rows):
-            row += node_hash.add_up(own.of(i))
+            row += node_hash.add_up(views.of(i))
             row /= max(float(np.linalg.norm(row)), 1.0)  # at least 1, unless all friends cancel out
         return rows
 

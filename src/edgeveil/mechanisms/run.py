@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
-from edgeveil.estimate.rows import OwnLists
+from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, own_lists
+from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, local_views
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -157,7 +157,7 @@ def make_rows(
     *,
     names: Sequence[int] | None = None,
     enforce_claim: bool = True,
-) -> tuple[Any, OwnLists]:
+) -> tuple[Any, LocalViews]:
     """One row for each source of a group, and the own lists that were used.
 
     `shared` is from `shared_part`, `enforce_claim` as there. `noise` is the release's key for rows;
@@ -165,21 +165,21 @@ def make_rows(
     Audits give other `names` to derive from. Without noise the rows are not private.
     """
     claim = mechanism.guarantee(1)
-    own = own_lists(graph, sources, claim.model, claim.own_edges)
+    views = local_views(graph, sources, claim.model, claim.own_edges)
 
     def draw(statistic: AnyStatistic, number: int) -> Noised:
         assert noise is not None
         stage = noise.derive("stage", number)  # no two statistics share noise
-        return randomise(statistic, stage, own.sources if names is None else names)
+        return randomise(statistic, stage, views.sources if names is None else names)
 
     released = _noised(
         mechanism,
-        mechanism.measure(graph, shared, own),
+        mechanism.measure(graph, shared, views),
         None if noise is None else draw,
         shared=False,
         enforce_claim=enforce_claim,
     )
-    return mechanism.estimate(released, shared, own), own
+    return mechanism.estimate(released, shared, views), views
 
 
 def _checksum(values: npt.NDArray[Any]) -> tuple[int, int]:
@@ -243,7 +243,7 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, offset:
     shared = mechanism.fit_shared(outcomes, graph.nodes)
 
     def measured(g: Graph) -> Asking:
-        return mechanism.measure(g, shared, own_lists(g, [source], claim.model, claim.own_edges))
+        return mechanism.measure(g, shared, local_views(g, [source], claim.model, claim.own_edges))
 
     of_member, _ = _loss_of_rounds(measured(graph), measured(other), offset)
     return loss + of_member

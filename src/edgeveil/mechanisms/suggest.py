@@ -16,7 +16,7 @@ from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Asking, Gives, Mechanism, OwnLists, partly_shared_guarantee
+from edgeveil.mechanisms.base import Asking, Gives, LocalViews, Mechanism, partly_shared_guarantee
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -113,16 +113,16 @@ class Suggest(Mechanism):
         """Sort the nodes by released degree."""
         return lists.learn(noised[0].values[0], noised[0].scale)
 
-    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:
         """Strangers' sums of the weights of common friends."""
-        yield self._tail(graph, shared, own)
+        yield self._tail(graph, shared, views)
 
     def _tail(
-        self, graph: Graph, shared: Popularity, own: OwnLists, windows: Windows | None = None
+        self, graph: Graph, shared: Popularity, views: LocalViews, windows: Windows | None = None
     ) -> Tail:
-        weights = lists.friend_weights(shared, own)
+        weights = lists.friend_weights(shared, views)
         nodes, sums, starts = two_hop_tail_of_lists(
-            graph, own.sources, own.lists, own.starts, weights, windows
+            graph, views.sources, views.lists, views.starts, weights, windows
         )
         return Tail(
             nodes,
@@ -134,23 +134,25 @@ class Suggest(Mechanism):
             densely=self.densely,
         )
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Popularity, own: OwnLists) -> Evidence:
+    def estimate(
+        self, noised: tuple[Noised, ...], shared: Popularity, views: LocalViews
+    ) -> Evidence:
         """The evidence about strangers in the released sums, from which lists are made."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
         found = tail.starts, tail.positions, tail.values
-        return lists.gather(shared, own, found, float(self.split[1]))
+        return lists.gather(shared, views, found, float(self.split[1]))
 
     def lists(
         self,
         evidence: Evidence,
         shared: Popularity,
-        own: OwnLists,
+        views: LocalViews,
         k: int,
         candidates: npt.NDArray[np.integer] | None = None,
     ) -> Lists:
         """The k best strangers of each member among the candidates: post-processing."""
-        return lists.make_lists(shared, own, evidence, float(self.split[1]), k, candidates)
+        return lists.make_lists(shared, views, evidence, float(self.split[1]), k, candidates)
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Pairs on which degrees and a stranger's sum change as much as an edge can change them."""
@@ -196,23 +198,29 @@ class SuggestWindow(Suggest):
             degrees += np.bincount(born, minlength=graph.n_nodes)
         yield Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
 
-    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:
         """Strangers' sums over the paths of the window."""
-        assert own.births is not None
-        yield self._tail(graph, shared, own, Windows(own.births, self._since(own), self.until))
+        assert views.births is not None
+        yield self._tail(
+            graph, shared, views, Windows(views.births, self._since(views), self.until)
+        )
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Popularity, own: OwnLists) -> Evidence:
+    def estimate(
+        self, noised: tuple[Noised, ...], shared: Popularity, views: LocalViews
+    ) -> Evidence:
         """The evidence about strangers in the released sums of this window."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
-        found, since = (tail.starts, tail.positions, tail.values), self._since(own)
-        assert own.births is not None
-        rows = np.repeat(np.arange(len(since)), np.diff(own.starts))
+        found, since = (tail.starts, tail.positions, tail.values), self._since(views)
+        assert views.births is not None
+        rows = np.repeat(np.arange(len(since)), np.diff(views.starts))
         share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)
-        counts = np.where(own.births > since[rows], 1.0, share[rows]) * (own.births <= self.until)
-        weights = counts * lists.friend_weights(shared, own)
+        counts = np.where(views.births > since[rows], 1.0, share[rows]) * (
+            views.births <= self.until
+        )
+        weights = counts * lists.friend_weights(shared, views)
         weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)
-        return lists.gather(shared, own, found, float(self.split[1]), weight)
+        return lists.gather(shared, views, found, float(self.split[1]), weight)
 
-    def _since(self, own: OwnLists) -> npt.NDArray[np.int64]:
-        return self.since[own.sources].astype(np.int64)
+    def _since(self, views: LocalViews) -> npt.NDArray[np.int64]:
+        return self.since[views.sources].astype(np.int64)

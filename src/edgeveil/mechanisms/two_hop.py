@@ -36,9 +36,9 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,
+    LocalViews,
     Mechanism,
     OnceForAll,
-    OwnLists,
     Rows,
     check_parameters,
     partly_shared_guarantee,
@@ -150,27 +150,29 @@ class TwoHop(Mechanism):
         """Estimate the true degrees from the released ones."""
         return estimate_all(noised[0].values[0], noised[0].scale)
 
-    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Asking:
+    def measure(self, graph: Graph, shared: DegreeEstimates, views: LocalViews) -> Asking:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
         if noise := second_hop_noise(graph.n_nodes, self.split[1]):
-            _, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
-            sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
+            _, weights = two_hop_weights(views, shared.degrees, float(self.split[1]))
+            sums = two_hop_sums_of_lists(graph, views.lists, views.starts, weights)
             yield Statistic(sums, noise)
 
-    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+    def estimate(
+        self, noised: tuple[Noised, ...], shared: DegreeEstimates, views: LocalViews
+    ) -> Rows:
         """Sums shrunk to the prior and completed to rows; without sums, the prior."""
         epsilon = self.split[1]
         if epsilon:
             rows = noised[0].values
-            floors, weights = two_hop_weights(own, shared.degrees, float(epsilon))
-            complete_rows(rows, own, weights, floors, shared, noised[0].scale, self.restart)
+            floors, weights = two_hop_weights(views, shared.degrees, float(epsilon))
+            complete_rows(rows, views, weights, floors, shared, noised[0].scale, self.restart)
         else:
-            rows = prior_rows(own, shared, self.restart)
+            rows = prior_rows(views, shared, self.restart)
         if self.score == "lift":
-            over_degrees(rows, own, shared)
+            over_degrees(rows, views, shared)
         return rows
 
-    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, views: LocalViews) -> Rows:
         """Around the score that the same formula gives for the true sums and degrees.
 
         With the same public weights. It covers the noise on both and the bias of shrinking them
@@ -178,22 +180,22 @@ class TwoHop(Mechanism):
         (docs/theory/two-hop.md). Not covered: that far hops do not follow the degrees exactly,
         and, where it is not measured, the second hop.
         """
-        noise = second_hop_noise(len(own.nodes), self.split[1])
+        noise = second_hop_noise(len(views.nodes), self.split[1])
         if noise is not None:
-            floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
+            floors, weights = two_hop_weights(views, shared.degrees, float(self.split[1]))
 
         def of_row(i: int, row: Vector, seen: DegreeEstimates) -> RowUncertainty:
-            friends = own.of(i)
+            friends = views.of(i)
             if noise is None or len(friends) == 0:
                 return prior_uncertainty(friends, seen, self.restart)
             scales = np.full(len(row), noise.noise_scale / floors[i])
             scales[friends] *= 2
-            weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
+            weight = weights[views.starts[i] : views.starts[i + 1]] / floors[i]
             return two_hop_uncertainty(
-                row, int(own.sources[i]), friends, shared, weight, scales, self.restart
+                row, int(views.sources[i]), friends, shared, weight, scales, self.restart
             )
 
-        return half_widths(rows, own, shared, of_row, lift=self.score == "lift")
+        return half_widths(rows, views, shared, of_row, lift=self.score == "lift")
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: both parts of the release move as far as one edge can move them."""
@@ -262,14 +264,16 @@ class DegreePrior(OnceForAll):
         """Hops of the walk that the reader of a row knows: in the public model none."""
         return int(self.model == "joint")
 
-    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+    def estimate(
+        self, noised: tuple[Noised, ...], shared: DegreeEstimates, views: LocalViews
+    ) -> Rows:
         """The prior: hops beyond the known ones follow the degrees."""
-        rows = prior_rows(own, shared, self.restart, self._known_hops)
+        rows = prior_rows(views, shared, self.restart, self._known_hops)
         if self.score == "lift":
-            over_degrees(rows, own, shared)
+            over_degrees(rows, views, shared)
         return rows
 
-    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, views: LocalViews) -> Rows:
         """Around the score that the same formula gives for the true degrees.
 
         It covers the noise and the bias of shrinking the degrees to their prior, for 95 % of the
@@ -278,9 +282,9 @@ class DegreePrior(OnceForAll):
         """
 
         def of_row(i: int, row: Vector, seen: DegreeEstimates) -> RowUncertainty:
-            return prior_uncertainty(own.of(i), seen, self.restart, self._known_hops)
+            return prior_uncertainty(views.of(i), seen, self.restart, self._known_hops)
 
-        return half_widths(rows, own, shared, of_row, lift=self.score == "lift")
+        return half_widths(rows, views, shared, of_row, lift=self.score == "lift")
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: an edge moves two degrees by one each, whatever the graph."""

@@ -41,7 +41,7 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised, digest_of
@@ -514,8 +514,8 @@ def _folded(
     order = np.argsort(members)
     members, drawn = members[order], drawn.take(order)
     claim = mechanism.guarantee(1)
-    own = own_lists(graph, members, claim.model, claim.own_edges)
-    merged = lists.merge(shared, own, shard.evidence.take(members - shard.first), drawn)
+    views = local_views(graph, members, claim.model, claim.own_edges)
+    merged = lists.merge(shared, views, shard.evidence.take(members - shard.first), drawn)
     # All rows of the shard in order; merged rows replace the old ones.
     both = Evidence.joined([shard.evidence, merged])
     place = np.arange(size)
@@ -622,11 +622,11 @@ class Series:
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
-                own = own_lists(graph, some, claim.model, claim.own_edges)
+                views = local_views(graph, some, claim.model, claim.own_edges)
                 evidence = shard.evidence.take(some - shard.first)
                 windows = np.maximum(shard.windows[some - shard.first].astype(np.int64), 1)
                 rate = float(mechanism.split[1])
-                made = lists.make_lists(self._shared, own, evidence, rate, k, candidates, windows)
+                made = lists.make_lists(self._shared, views, evidence, rate, k, candidates, windows)
                 friends = [len(self._history.friends(int(i))) for i in some]
                 yield Suggestions(
                     members=tuple(self._history.nodes.take(some)),

@@ -31,11 +31,11 @@ from edgeveil.jobs.keys import parameters_of
 from edgeveil.mechanisms import run
 from edgeveil.mechanisms.base import (
     Asking,
+    LocalViews,
     Mechanism,
-    OwnLists,
     Rows,
     check_mechanism,
-    own_lists,
+    local_views,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import answers_to, groups_of, make_rows, shared_part
@@ -367,13 +367,13 @@ def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -
     _require(finite, f"evidence is not finite on {words}")
 
 
-def _as_array(mechanism: Mechanism, rows: Any, shared: Any, own: OwnLists) -> Rows:
+def _as_array(mechanism: Mechanism, rows: Any, shared: Any, views: LocalViews) -> Rows:
     """Rows as an array: of suggestions the sums, the rates, and the scores on whole lists."""
     if not isinstance(rows, Evidence):
         found: Rows = rows
         return found
-    n = len(own.nodes)
-    lists = mechanism.lists(rows, shared, own, n)
+    n = len(views.nodes)
+    lists = mechanism.lists(rows, shared, views, n)
     scores = np.full((len(rows), n), np.nan)
     scores[np.repeat(np.arange(len(rows)), np.diff(lists.starts)), lists.nodes] = lists.scores
     return np.hstack((rows.dense(n), rows.rates[:, None], scores))
@@ -388,7 +388,7 @@ def rows_of(
         make_rows(mechanism, graph, shared, sources[here], noise and noise.derive("rows"))
         for here in groups_of(mechanism, graph.n_nodes, len(sources))
     ]
-    return np.concatenate([_as_array(mechanism, rows, shared, own) for rows, own in made])
+    return np.concatenate([_as_array(mechanism, rows, shared, views) for rows, views in made])
 
 
 def _rows_from_answers(
@@ -401,10 +401,12 @@ def _rows_from_answers(
         return tuple(answers_to(asking, lambda statistic, _: answer(statistic)))
 
     shared = mechanism.fit_shared(answered(mechanism.shared(graph)), graph.nodes)
-    own = own_lists(graph, [source], claim.model, claim.own_edges)
-    given = answered(mechanism.measure(graph, shared, own))
-    rows = _as_array(mechanism, mechanism.estimate(given, shared, own), shared, own)
-    half = mechanism.uncertainty(rows.copy(), shared, own) if mechanism.gives == "scores" else None
+    views = local_views(graph, [source], claim.model, claim.own_edges)
+    given = answered(mechanism.measure(graph, shared, views))
+    rows = _as_array(mechanism, mechanism.estimate(given, shared, views), shared, views)
+    half = (
+        mechanism.uncertainty(rows.copy(), shared, views) if mechanism.gives == "scores" else None
+    )
     return [rows] if half is None else [rows, half]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Reason
-from edgeveil.estimate.rows import OwnLists
+from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.nodes import NodeSet
 
 
@@ -20,14 +20,14 @@ def released(seed: int, n: int, m: int, *, followers: bool = False):
     rng = np.random.default_rng(seed)
     popularity = lists.learn(rng.integers(1, 200, n) + rng.laplace(size=n) * 40, 40.0)
     sources = rng.choice(n, m, replace=False)
-    own = [
+    views = [
         np.sort(rng.choice(np.delete(np.arange(n), s), rng.integers(0, n // 3), False))
         for s in sources
     ]
-    starts = np.cumsum([0, *map(len, own)])
+    starts = np.cumsum([0, *map(len, views)])
     follow = tuple(np.sort(rng.choice(n, rng.integers(0, 6), False)) for _ in sources)
-    known = OwnLists(
-        sources, np.concatenate(own), starts, NodeSet.range(n), follow if followers else ()
+    known = LocalViews(
+        sources, np.concatenate(views), starts, NodeSet.range(n), follow if followers else ()
     )
     tail = [np.sort(rng.choice(n, rng.integers(0, n // 2), False)) for _ in sources]
     sums = [rng.gamma(1.0, 6.0, len(t)) for t in tail]
@@ -38,9 +38,9 @@ def released(seed: int, n: int, m: int, *, followers: bool = False):
     )
 
 
-def oracle(popularity, own, i, tail, rate, k, among=None):
+def oracle(popularity, views, i, tail, rate, k, among=None):
     """The list of member i, stranger by stranger: node, score."""
-    n, friends = len(popularity.log_degrees), own.of(i).tolist()
+    n, friends = len(popularity.log_degrees), views.of(i).tolist()
     weights = [
         min(1.0, 3 * popularity.floor / math.exp(popularity.log_degrees[u])) for u in friends
     ]
@@ -51,7 +51,7 @@ def oracle(popularity, own, i, tail, rate, k, among=None):
     )
     scored = []
     for v in range(n):
-        if v == own.sources[i] or v in friends or (among is not None and v not in among):
+        if v == views.sources[i] or v in friends or (among is not None and v not in among):
             continue
         evidence = r * z[v] if v in z else 0.0
         scored.append(
@@ -69,14 +69,14 @@ def oracle(popularity, own, i, tail, rate, k, among=None):
     st.integers(0, 10**6), st.integers(12, 90), st.integers(1, 8), st.integers(1, 30), st.booleans()
 )
 def test_lists_are_those_of_the_formula(seed, n, m, k, some):
-    popularity, own, tail = released(seed, n, min(m, n))
+    popularity, views, tail = released(seed, n, min(m, n))
     among = np.arange(0, n, 2) if some else None
-    evidence = lists.gather(popularity, own, tail, 0.7)
-    made = lists.make_lists(popularity, own, evidence, 0.7, k, among)
-    for i in range(len(own.sources)):
+    evidence = lists.gather(popularity, views, tail, 0.7)
+    made = lists.make_lists(popularity, views, evidence, 0.7, k, among)
+    for i in range(len(views.sources)):
         here = slice(made.starts[i], made.starts[i + 1])
         expected = oracle(
-            popularity, own, i, tail, 0.7, k, None if among is None else set(among.tolist())
+            popularity, views, i, tail, 0.7, k, None if among is None else set(among.tolist())
         )
         np.testing.assert_allclose(made.scores[here], [score for score, _ in expected], rtol=1e-5)
         assert len(set(made.nodes[here].tolist())) == len(expected)
@@ -85,15 +85,15 @@ def test_lists_are_those_of_the_formula(seed, n, m, k, some):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.booleans())
 def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
-    popularity, own, tail = released(seed, 60, m, followers=followers)
-    whole = lists.make_lists(popularity, own, lists.gather(popularity, own, tail, 1.0), 1.0, 15)
+    popularity, views, tail = released(seed, 60, m, followers=followers)
+    whole = lists.make_lists(popularity, views, lists.gather(popularity, views, tail, 1.0), 1.0, 15)
     for i in range(m):
-        alone = OwnLists(
-            own.sources[i : i + 1],
-            own.of(i),
-            np.array([0, len(own.of(i))]),
-            own.nodes,
-            own.followers[i : i + 1],
+        alone = LocalViews(
+            views.sources[i : i + 1],
+            views.of(i),
+            np.array([0, len(views.of(i))]),
+            views.nodes,
+            views.followers[i : i + 1],
         )
         starts = tail[0][i : i + 2]
         its = (starts - starts[0], *(column[starts[0] : starts[1]] for column in tail[1:]))
@@ -107,10 +107,10 @@ def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
 def test_no_more_names_are_stored_than_the_public_number_and_they_are_the_best():
     n = 2000
     popularity = lists.learn(np.full(n, 50.0), 1.0)
-    own = OwnLists(np.array([0]), np.arange(1, 40), np.array([0, 39]), NodeSet.range(n))
+    views = LocalViews(np.array([0]), np.arange(1, 40), np.array([0, 39]), NodeSet.range(n))
     nodes = np.arange(n)
     sums = np.random.default_rng(0).permutation(n).astype(float)
-    evidence = lists.gather(popularity, own, (np.array([0, n]), nodes, sums), 1.0)
+    evidence = lists.gather(popularity, views, (np.array([0, n]), nodes, sums), 1.0)
     assert len(evidence.nodes) == lists.STORED
     strangers = np.sort(sums[40:])[::-1]
     kept = np.sort(evidence.sums)[::-1]
@@ -118,13 +118,13 @@ def test_no_more_names_are_stored_than_the_public_number_and_they_are_the_best()
 
 
 def test_a_friend_made_since_then_leaves_the_list():
-    popularity, own, tail = released(4, 40, 3)
-    evidence = lists.gather(popularity, own, tail, 1.0)
-    first = lists.make_lists(popularity, own, evidence, 1.0, 10).nodes[0]
-    more = np.sort(np.append(own.of(0), first))
-    later = own._replace(
-        lists=np.concatenate([more, own.lists[own.starts[1] :]]),
-        starts=own.starts + np.array([0, 1, 1, 1]),
+    popularity, views, tail = released(4, 40, 3)
+    evidence = lists.gather(popularity, views, tail, 1.0)
+    first = lists.make_lists(popularity, views, evidence, 1.0, 10).nodes[0]
+    more = np.sort(np.append(views.of(0), first))
+    later = views._replace(
+        lists=np.concatenate([more, views.lists[views.starts[1] :]]),
+        starts=views.starts + np.array([0, 1, 1, 1]),
     )
     made = lists.make_lists(popularity, later, evidence, 1.0, 10)
     assert first not in made.nodes[: made.starts[1]]
@@ -135,9 +135,9 @@ def test_followers_get_the_likelihood_ratio_of_following_and_say_so():
     popularity = lists.learn(np.full(n, 30.0), 1.0)
     friends = np.arange(1, 21)
     followers = (np.concatenate([np.arange(1, 11), [400, 401]]),)
-    own = OwnLists(np.array([0]), friends, np.array([0, 20]), NodeSet.range(n), followers)
+    views = LocalViews(np.array([0]), friends, np.array([0, 20]), NodeSet.range(n), followers)
     nothing = Evidence(np.array([0, 0]), np.empty(0, np.int32), np.empty(0, np.float32), np.ones(1))
-    made = lists.make_lists(popularity, own, nothing, 1.0, 5)
+    made = lists.make_lists(popularity, views, nothing, 1.0, 5)
     assert made.nodes[:2].tolist() == [400, 401]
     assert made.reasons.tolist() == [Reason.FOLLOWS_YOU] * 2 + [Reason.POPULAR] * 3
     ratio = (10.5 / 21) / (12.5 / 501)

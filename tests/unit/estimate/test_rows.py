@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgeveil.estimate import rows as blocks
 from edgeveil.estimate import uncertainty
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import OwnLists, expected_sums, shrink, two_hop_shares
+from edgeveil.estimate.rows import LocalViews, expected_sums, shrink, two_hop_shares
 from edgeveil.graph.nodes import NodeSet
 from tests.unit.estimate import plain_walk_model as plain
 
@@ -33,43 +33,43 @@ def views(draw):
     n = draw(st.integers(2, 400))
     widest = draw(st.sampled_from([0.0, 1e-9, 0.01, 1.0, 4.0, 9.0, 20.0]))
     degrees = np.exp(rng.uniform(0, widest, n)) if widest else np.full(n, 7.5)
-    own = np.sort(rng.choice(n - 1, draw(st.integers(1, n - 1)), replace=False)) + 1
+    views = np.sort(rng.choice(n - 1, draw(st.integers(1, n - 1)), replace=False)) + 1
     floor = draw(st.sampled_from([1.0, 3.0, 50.0]))
-    return rng, own, degrees, np.minimum(1.0, floor / degrees[own])
+    return rng, views, degrees, np.minimum(1.0, floor / degrees[views])
 
 
 @given(views(), st.sampled_from([1e-3, 0.3, 2.0, 50.0]))
 def test_the_floor(view, epsilon):
-    _, own, degrees, _ = view
-    starts, nodes = np.array([0, len(own)]), NodeSet.range(len(degrees))
-    everybody = OwnLists(np.zeros(1), own.astype(INDEX), starts, nodes)
+    _, views, degrees, _ = view
+    starts, nodes = np.array([0, len(views)]), NodeSet.range(len(degrees))
+    everybody = LocalViews(np.zeros(1), views.astype(INDEX), starts, nodes)
     (found,), weights = blocks.two_hop_weights(everybody, degrees, epsilon)
-    np.testing.assert_allclose(weights, np.minimum(found / degrees[own], 1), atol=2.0**-40)
-    wanted = plain.best_degree_floor(degrees[own], len(degrees), epsilon)
+    np.testing.assert_allclose(weights, np.minimum(found / degrees[views], 1), atol=2.0**-40)
+    wanted = plain.best_degree_floor(degrees[views], len(degrees), epsilon)
     np.testing.assert_allclose(found, wanted, **SAME)
 
 
 @given(views(), st.sampled_from([1.0, 1.5]))
 def test_expected_sums(view, factor):
-    _, own, degrees, weights = view
+    _, views, degrees, weights = view
     known = DegreeEstimates(degrees, factor * degrees, np.ones(len(degrees)), 1.0)
-    found = expected_sums(own, known, weights)
-    seen = known.degrees_seen_by(own)
+    found = expected_sums(views, known, weights)
+    seen = known.degrees_seen_by(views)
     # Between points of the grid that differ by rounding only, slopes are not exact.
     rtol = 1e-12 if np.ptp(known.grid) > 1e-6 * degrees.min() else 1e-9
-    wanted = plain.expected_sums(own, seen, weights, known.grid)
+    wanted = plain.expected_sums(views, seen, weights, known.grid)
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=0)
-    joined = -np.expm1(-np.outer(seen, seen[own] / seen.sum())) @ weights
-    exact = joined * ((weights @ seen[own]) / joined.sum())
+    joined = -np.expm1(-np.outer(seen, seen[views] / seen.sum())) @ weights
+    exact = joined * ((weights @ seen[views]) / joined.sum())
     np.testing.assert_allclose(found, exact, rtol=0.04)
 
 
 @given(views(), st.sampled_from([1e-6, 0.1, 3.0, 1e4]), st.sampled_from([0.01, 1.0]))
 def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
-    rng, own, degrees, weights = view
-    prior = plain.expected_sums(own, degrees, weights)
+    rng, views, degrees, weights = view
+    prior = plain.expected_sums(views, degrees, weights)
     scales = np.full(len(prior), scale)
-    scales[own] *= 2
+    scales[views] *= 2
     noisy = rng.poisson(np.minimum(prior, 1e9)) + rng.laplace(0, scales)
     sums = shrink(noisy, prior, grain, 2 * scales**2)
     wanted = plain.shrink(noisy, scales, prior, grain)
@@ -100,23 +100,23 @@ def members(draw):
         np.sort(rng.choice(np.delete(np.arange(n, dtype=INDEX), s), k, replace=False))
         for s, k in zip(sources, sizes, strict=True)
     ]
-    own = OwnLists(sources, np.concatenate(lists), np.cumsum([0, *sizes]), NodeSet.range(n))
-    return rng, own, lists, known
+    views = LocalViews(sources, np.concatenate(lists), np.cumsum([0, *sizes]), NodeSet.range(n))
+    return rng, views, lists, known
 
 
 @given(members(), st.sampled_from([0.1, 3.0, 40.0]), st.sampled_from([0.05, 1.0, 300.0]))
 def test_rows_with_a_second_hop(drawn, epsilon, scale):
-    rng, own, lists, known = drawn
+    rng, views, lists, known = drawn
     n = len(known.degrees)
-    floors, weights = blocks.two_hop_weights(own, known.degrees, epsilon)
+    floors, weights = blocks.two_hop_weights(views, known.degrees, epsilon)
     noisy = rng.exponential(1, (len(lists), n)) + rng.laplace(0, scale, (len(lists), n))
     rows = noisy.copy()
-    blocks.complete_rows(rows, own, weights, floors, known, scale, 0.15)
-    for i, (source, friends) in enumerate(zip(own.sources, lists, strict=True)):
+    blocks.complete_rows(rows, views, weights, floors, known, scale, 0.15)
+    for i, (source, friends) in enumerate(zip(views.sources, lists, strict=True)):
         if len(friends):
             floor = plain.best_degree_floor(known.degrees[friends], n, epsilon)
             assert floors[i] == pytest.approx(floor, rel=1e-12)
-        weight = weights[own.starts[i] : own.starts[i + 1]]
+        weight = weights[views.starts[i] : views.starts[i + 1]]
         wanted = plain.complete_row(
             noisy[i], source, friends, known, weight, floors[i], scale, 0.15
         )
@@ -129,15 +129,15 @@ def test_rows_with_a_second_hop(drawn, epsilon, scale):
 
 @given(members(), st.sampled_from([0, 1]))
 def test_rows_without_one_and_over_degrees(drawn, known_hops):
-    _, own, lists, known = drawn
+    _, views, lists, known = drawn
     n = len(known.degrees)
     if not known_hops:
         lists = [np.empty(0, dtype=INDEX) for _ in lists]
-        own = own._replace(lists=lists[0], starts=np.zeros(len(lists) + 1, dtype=np.int64))
-    rows = blocks.prior_rows(own, known, 0.15, known_hops)
+        views = views._replace(lists=lists[0], starts=np.zeros(len(lists) + 1, dtype=np.int64))
+    rows = blocks.prior_rows(views, known, 0.15, known_hops)
     lifts = rows.copy()
-    blocks.over_degrees(lifts, own, known)
-    for row, lift, source, friends in zip(rows, lifts, own.sources, lists, strict=True):
+    blocks.over_degrees(lifts, views, known)
+    for row, lift, source, friends in zip(rows, lifts, views.sources, lists, strict=True):
         degrees = known.degrees_seen_by(friends)
         wanted = plain.prior_row(n, source, friends, degrees, 0.15, known_hops)
         np.testing.assert_allclose(row, wanted, **SAME)
@@ -146,10 +146,10 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
 
 @given(views())
 def test_shares(view):
-    _, own, degrees, weights = view
-    mass = float(weights @ degrees[own])
-    found = two_hop_shares(degrees[own], mass, 0.15)
-    np.testing.assert_allclose(found, plain.two_hop_shares(own, degrees, weights, 0.15), **SAME)
+    _, views, degrees, weights = view
+    mass = float(weights @ degrees[views])
+    found = two_hop_shares(degrees[views], mass, 0.15)
+    np.testing.assert_allclose(found, plain.two_hop_shares(views, degrees, weights, 0.15), **SAME)
     for hops in (0, 1):
-        found = blocks.prior_shares(degrees[own], 0.15, hops)
-        np.testing.assert_allclose(found, plain.prior_shares(own, degrees, 0.15, hops), **SAME)
+        found = blocks.prior_shares(degrees[views], 0.15, hops)
+        np.testing.assert_allclose(found, plain.prior_shares(views, degrees, 0.15, hops), **SAME)

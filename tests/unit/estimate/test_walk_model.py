@@ -5,7 +5,7 @@ import pytest
 
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import (
-    OwnLists,
+    LocalViews,
     complete_rows,
     prior_rows,
     shrink,
@@ -24,15 +24,15 @@ def known(degrees):
 
 def own_list(source, friends, n):
     lists = np.array(friends, dtype=np.int32)
-    return OwnLists(np.array([source]), lists, np.array([0, len(lists)]), NodeSet.range(n))
+    return LocalViews(np.array([source]), lists, np.array([0, len(lists)]), NodeSet.range(n))
 
 
 def row_of_exact_sums(graph, source, degrees):
     """From sums with next to no noise, with the weights 1 / degree."""
-    own, weights = graph.neighbours(source), 1 / np.maximum(degrees, 1)
+    views, weights = graph.neighbours(source), 1 / np.maximum(degrees, 1)
     rows = two_hop_sums(graph, source, weights)[None]
-    member = own_list(source, own, graph.n_nodes)
-    complete_rows(rows, member, weights[own], np.ones(1), known(degrees), 1e-9, 0.15)
+    member = own_list(source, views, graph.n_nodes)
+    complete_rows(rows, member, weights[views], np.ones(1), known(degrees), 1e-9, 0.15)
     return rows[0]
 
 
@@ -49,10 +49,10 @@ def test_exact_sums_and_degrees_come_close_to_pagerank():
     graph = social_network(600, average_degree=30, communities=3).graph
     degrees = graph.degrees.astype(float)
     source = int(np.argmax(degrees))
-    own = graph.neighbours(source)
+    views = graph.neighbours(source)
     exact = personalized_pagerank(graph, [source])[0]
     with_hop = row_of_exact_sums(graph, source, degrees)
-    without = prior_rows(own_list(source, own, 600), known(degrees), 0.15)[0]
+    without = prior_rows(own_list(source, views, 600), known(degrees), 0.15)[0]
     assert np.abs(with_hop - exact).sum() < 0.7 * np.abs(without - exact).sum()
     assert with_hop.sum() == pytest.approx(1, abs=0.02)
 
@@ -77,8 +77,8 @@ def test_shrinkage_trusts_exact_sums_and_ignores_hopeless_ones():
 
 def test_the_floor_falls_when_there_is_more_budget():
     degrees = np.concatenate([np.geomspace(5, 500, 80), np.ones(4920)])
-    own = own_list(4999, range(80), 5000)
-    floors = [two_hop_weights(own, degrees, e)[0][0] for e in (0.1, 1.0, 10.0, 100.0)]
+    views = own_list(4999, range(80), 5000)
+    floors = [two_hop_weights(views, degrees, e)[0][0] for e in (0.1, 1.0, 10.0, 100.0)]
     assert floors == sorted(floors, reverse=True)
     assert floors[0] > 2 * floors[-1]
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.mechanisms import EdgeFlipping
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.edge_flipping import _pair_ends, _pair_number, _with_own_edges
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.run import shared_part
@@ -96,7 +96,7 @@ def test_a_joint_row_does_not_change_with_an_edge_elsewhere_that_the_flips_hide(
     flipped, _, _ = run_in_parts(mechanism, graph, [0])
     for source in (0, 5, 9):
         before, after = (
-            mechanism.estimate((), flipped, own_lists(g, [source], "joint"))
+            mechanism.estimate((), flipped, local_views(g, [source], "joint"))
             for g in (graph, graph.with_edge_flipped(5, 9))
         )
         assert np.array_equal(before, after) == (source not in (5, 9))
@@ -115,10 +115,10 @@ def test_the_public_model_flips_the_sources_own_edges_too(network):
 def test_the_flips_are_drawn_once_for_all_sources_and_need_no_noise_for_rows(network):
     graph = network(20, 0.3)
     mechanism = EdgeFlipping(epsilon=1)
-    own = own_lists(graph, [3, 4], "joint")
+    views = local_views(graph, [3, 4], "joint")
     flipped, rows, _ = run_in_parts(mechanism, graph, [3, 4])
-    assert list(mechanism.measure(graph, flipped, own)) == []
-    np.testing.assert_array_equal(mechanism.estimate((), flipped, own), rows)
+    assert list(mechanism.measure(graph, flipped, views)) == []
+    np.testing.assert_array_equal(mechanism.estimate((), flipped, views), rows)
 
 
 @pytest.mark.parametrize("model", ["joint", "public"])

@@ -19,7 +19,7 @@ from edgeveil.mechanisms import (
     DPPushFlowCap,
     TwoHop,
 )
-from edgeveil.mechanisms.base import Mechanism, own_lists
+from edgeveil.mechanisms.base import Mechanism, local_views
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.two_hop import split_epsilon
 from tests.flows import forward_flow
@@ -35,27 +35,27 @@ LAPLACE = [
 
 
 def run(mechanism, graph, sources, seed):
-    shared, rows, own = run_in_parts(mechanism, graph, sources, seed)
-    return shared, rows, mechanism.uncertainty(rows, shared, own)
+    shared, rows, views = run_in_parts(mechanism, graph, sources, seed)
+    return shared, rows, mechanism.uncertainty(rows, shared, views)
 
 
 def without_noise(mechanism, known, graph, source):
     """The score that the mechanism's docstring speaks of."""
     degrees = graph.degrees.astype(float)
     joint = getattr(mechanism, "model", "joint") == "joint"
-    own = graph.neighbours(source) if joint else np.empty(0, dtype=np.int64)
+    views = graph.neighbours(source) if joint else np.empty(0, dtype=np.int64)
     epsilon = 0
     if isinstance(mechanism, TwoHop):
         epsilon = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[1]
     if epsilon == 0:
-        row = prior_row(len(degrees), source, own, degrees, mechanism.restart, int(joint))
+        row = prior_row(len(degrees), source, views, degrees, mechanism.restart, int(joint))
     else:
-        floor = best_degree_floor(known.degrees[own], len(degrees), float(epsilon))
+        floor = best_degree_floor(known.degrees[views], len(degrees), float(epsilon))
         weights = exact_weights(floor / known.degrees)
         sums = two_hop_sums(graph, source, weights)
-        sums[own] *= 2
+        sums[views] *= 2
         row = two_hop_row(
-            source, own, degrees, weights[own] / floor, sums / floor, mechanism.restart
+            source, views, degrees, weights[views] / floor, sums / floor, mechanism.restart
         )
     return row / degrees if mechanism.score == "lift" else row
 
@@ -132,13 +132,13 @@ def test_it_reads_no_edge_but_the_members_own(mechanism):
     source = 7
     known, rows, half = run(mechanism, graph, [source], 4)
     other = graph
-    own = {source, *graph.neighbours(source).tolist()}
+    views = {source, *graph.neighbours(source).tolist()}
     for x, y in [(1, 2), (3, 250), (int(graph.neighbours(source)[0]), 299), (100, 101)]:
         if source not in (x, y):
             other = other.with_edge_flipped(x, y)
     assert other != graph
-    assert {source, *other.neighbours(source).tolist()} == own
-    elsewhere = own_lists(other, [source], "joint")
+    assert {source, *other.neighbours(source).tolist()} == views
+    elsewhere = local_views(other, [source], "joint")
     np.testing.assert_array_equal(mechanism.uncertainty(rows, known, elsewhere), half)
 
 

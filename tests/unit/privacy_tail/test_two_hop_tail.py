@@ -11,7 +11,7 @@ from edgeveil.flow.common_neighbours import (
 )
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.base import local_views
 
 
 def heavy_tailed(n, entries, seed=1):
@@ -43,16 +43,16 @@ GRAPHS = {
 def test_strangers_have_the_sums_of_the_whole_row(name):
     graph = GRAPHS[name]
     sources = np.append(np.arange(min(graph.n_nodes, 150)), 0)  # one of them twice
-    own = own_lists(graph, sources, "joint")
-    weights = np.random.default_rng(2).integers(0, 257, len(own.lists)) / 256
-    given = own.lists, own.starts
-    places, sums, starts = two_hop_tail_of_lists(graph, own.sources, *given, weights)
+    views = local_views(graph, sources, "joint")
+    weights = np.random.default_rng(2).integers(0, 257, len(views.lists)) / 256
+    given = views.lists, views.starts
+    places, sums, starts = two_hop_tail_of_lists(graph, views.sources, *given, weights)
     full = two_hop_sums_of_lists(graph, *given, weights)
     common = two_hop_sums_of_lists(graph, *given, np.ones(len(weights)))
     assert starts[0] == 0
     assert starts[-1] == len(places) == len(sums)
     for i, source in enumerate(sources):
-        friends, part = own.of(i), slice(starts[i], starts[i + 1])
+        friends, part = views.of(i), slice(starts[i], starts[i + 1])
         common[i][friends] = common[i][source] = 0
         np.testing.assert_array_equal(places[part], np.flatnonzero(common[i]))
         np.testing.assert_array_equal(sums[part], full[i][places[part]])
@@ -73,8 +73,8 @@ def test_the_graphs_go_both_ways_of_collecting():
 
 def test_no_sources():
     graph = GRAPHS["both kinds"]
-    own = own_lists(graph, [], "joint")
+    views = local_views(graph, [], "joint")
     places, sums, starts = two_hop_tail_of_lists(
-        graph, own.sources, own.lists, own.starts, np.empty(0)
+        graph, views.sources, views.lists, views.starts, np.empty(0)
     )
     assert (len(places), len(sums), starts.tolist()) == (0, 0, [0])
