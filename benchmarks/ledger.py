@@ -56,7 +56,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 def _guarantee(n: int) -> Guarantee:
     return Guarantee(
-        epsilon=0.5, shared_epsilon=0.05, model="joint", n_sources=n, theorem="docs/theory/time.md"
+        epsilon=0.5, shared_epsilon=0.05, model="joint", n_members=n, theorem="docs/theory/time.md"
     )
 
 

@@ -112,8 +112,8 @@ class CapTooLarge(DPPushFlowCap):
 class ClaimsNothing(DPPushFlowCap):
     """Claims that nobody's edges can be seen."""
 
-    def guarantee(self, n_sources):
-        return replace(super().guarantee(n_sources), epsilon=0.0)
+    def guarantee(self, n_members):
+        return replace(super().guarantee(n_members), epsilon=0.0)
 
 
 class TenPercentTooLittle(DPPushFlowCap):

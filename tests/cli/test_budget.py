@@ -246,7 +246,7 @@ def test_a_price_says_what_a_charge_will_do(folder, nano, model, recipients):
     ledger = Ledger.create(folder / "f.ledger", epsilon=3, pooled_epsilon=5)
 
     def guarantee(n):
-        return Guarantee(epsilon=nano / 10**9, model=model, n_sources=n, theorem="test")
+        return Guarantee(epsilon=nano / 10**9, model=model, n_members=n, theorem="test")
 
     campaign = Campaign(question="q", guarantee=guarantee)
     price = ledger.price(campaign, recipients)

@@ -21,7 +21,7 @@ def test_a_directed_list_leaves_out_whom_the_member_follows_and_not_who_follows_
     assert named(run(f"suggest follows.csv --member alice {LIST}")) == {"erin"}
     directed = run(f"suggest follows.csv --directed keep --member alice {LIST}")
     assert named(directed) == {"carol", "dave", "erin"}
-    assert json.loads(directed.stdout)["guarantee"]["own_edges"] == "starting"
+    assert json.loads(directed.stdout)["guarantee"]["known_edges"] == "outgoing"
 
 
 def test_a_folder_keeps_directions_for_suggest_and_is_refused_elsewhere(run, folder):

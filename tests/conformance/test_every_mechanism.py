@@ -113,11 +113,11 @@ def keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
     return bool(graph.degrees.min() >= promised)
 
 
-def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_sources: int) -> None:
+def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_members: int) -> None:
     assert isinstance(rows, np.ndarray)
     assert rows.dtype == np.float64
     width = mechanism.dimension if mechanism.gives == "embeddings" else graph.n_nodes
-    assert rows.shape == (n_sources, width)
+    assert rows.shape == (n_members, width)
     if mechanism.gives == "suggestions":  # NaN: nothing is stored about this node
         assert not np.isinf(rows).any()
     else:
@@ -236,7 +236,7 @@ def test_epsilon_adds_up_over_public_rows_and_not_over_shared_noise(mechanism):
             assert (guarantee.model, guarantee.epsilon) == ("none", math.inf)
             continue
         assert guarantee.model == getattr(mechanism, "model", "joint")
-        assert guarantee.pooling == ("shared" if isinstance(mechanism, SHARED) else "adds up")
+        assert guarantee.collusion == ("shared" if isinstance(mechanism, SHARED) else "additive")
         one = Fraction(repr(float(getattr(mechanism, "epsilon", 0))))
         if isinstance(mechanism, SHARED):
             assert guarantee.epsilon == guarantee.pooled_epsilon == float(one)

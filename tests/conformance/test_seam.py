@@ -272,8 +272,8 @@ class Leaks(NonPrivate):
 
     name = "leaks"
 
-    def guarantee(self, n_sources):
-        return Guarantee(epsilon=1.0, model="joint", n_sources=n_sources, theorem="none")
+    def guarantee(self, n_members):
+        return Guarantee(epsilon=1.0, model="joint", n_members=n_members, theorem="none")
 
 
 class LeaksDegrees(DPPushFlowCap):
@@ -308,13 +308,13 @@ class Popularity(Mechanism):
     theorem: ClassVar[str] = "one edge moves two degrees by one each"
     epsilon: float
 
-    def guarantee(self, n_sources):
+    def guarantee(self, n_members):
         return Guarantee(
             epsilon=self.epsilon,
             model="public",
-            n_sources=n_sources,
+            n_members=n_members,
             theorem=self.theorem,
-            pooling="shared",
+            collusion="shared",
         )
 
     def shared(self, graph):

@@ -222,14 +222,14 @@ class NoLists(Popular):
 
 
 class MorePeopleLearnLess(Popular):
-    def guarantee(self, n_sources):
-        claim = super().guarantee(n_sources)
-        return dataclasses.replace(claim, epsilon=claim.epsilon / n_sources)
+    def guarantee(self, n_members):
+        claim = super().guarantee(n_members)
+        return dataclasses.replace(claim, epsilon=claim.epsilon / n_members)
 
 
 class SeesTheGraph(Popular):
-    def guarantee(self, n_sources, graph=None):
-        return super().guarantee(n_sources)
+    def guarantee(self, n_members, graph=None):
+        return super().guarantee(n_members)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +270,7 @@ WRONG = {
     ListsPastTheNoise: "other than through noised values",
     NoLists: "needs a method `lists`",
     MorePeopleLearnLess: "would learn less",
-    SeesTheGraph: "may take n_sources alone",
+    SeesTheGraph: "may take n_members alone",
     DefaultEpsilon: "epsilon has a default",
     Changeable: "are mutable",
 }

@@ -84,7 +84,7 @@ def asked(graph, member, since, until, popularity, **how):
     """The question of one window, for some members."""
     mechanism = SuggestWindow(epsilon=1.0, directed=graph.directed, since=since, until=until, **how)
     claim = mechanism.guarantee(1)
-    views = local_views(graph, member, claim.model, claim.own_edges)
+    views = local_views(graph, member, claim.model, claim.known_edges)
     (question,) = mechanism.measure(graph, popularity, views)
     return question
 

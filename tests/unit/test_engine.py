@@ -217,7 +217,7 @@ def test_the_exhausted_are_left_out_and_the_others_are_served(ledger, tmp_path):
         release(GRAPH, prior, range(6), ledger=ledger)
     made = release(GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
     assert made.sources == (1, 2, 4, 5)
-    assert made.guarantee.n_sources == 4
+    assert made.guarantee.n_members == 4
     everybody = release(GRAPH, full, [0, 3], ledger=ledger, skip_exhausted=True)
     assert everybody.sources == (0, 3), "what is stored costs nothing"
     again = release_to(tmp_path / "out", GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
@@ -379,7 +379,7 @@ def test_repeated_sources_are_one_source_and_cost_once(ledger):
     )
     assert made.sources == (4, 1)
     assert made.values.shape == (2, 6)
-    assert made.guarantee.n_sources == 2
+    assert made.guarantee.n_members == 2
     assert made.guarantee.epsilon == 1.0
     assert ledger.account("anybody").charged_nano == 10**9
 

@@ -12,9 +12,9 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.guarantee import Guarantee
 
-JOINT = Guarantee(epsilon=0.5, model="joint", theorem="docs/a.md", n_sources=4)
-PUBLIC = Guarantee(epsilon=2.0, model="public", theorem="docs/a.md", n_sources=4)
-SHARED = dataclasses.replace(JOINT, pooling="shared")
+JOINT = Guarantee(epsilon=0.5, model="joint", theorem="docs/a.md", n_members=4)
+PUBLIC = Guarantee(epsilon=2.0, model="public", theorem="docs/a.md", n_members=4)
+SHARED = dataclasses.replace(JOINT, collusion="shared")
 NONE = Guarantee(epsilon=math.inf, model="none", theorem="docs/a.md")
 FREE = dataclasses.replace(SHARED, epsilon=0.0)
 
@@ -37,14 +37,14 @@ def test_a_guarantee_is_frozen_hashable_and_plain_data(guarantee):
         ({"epsilon": math.inf}, "go together"),
         ({"model": "none"}, "go together"),
         ({"model": "JOINT"}, "model must be"),
-        ({"pooling": "share"}, "pooling must be"),
+        ({"collusion": "share"}, "collusion must be"),
         ({"private": 0}, "private must be"),
         ({"private": "yes"}, "private must be"),
-        ({"pooling": ""}, "pooling must be"),
+        ({"collusion": ""}, "collusion must be"),
         ({"shared_epsilon": -0.1}, "shared_epsilon must be"),
         ({"shared_epsilon": 0.6}, "shared_epsilon must be"),
         ({"shared_epsilon": math.nan}, "shared_epsilon must be"),
-        ({"shared_epsilon": 0.1, "pooling": "shared"}, "joint guarantees that add up"),
+        ({"shared_epsilon": 0.1, "collusion": "shared"}, "joint guarantees that add up"),
         ({"shared_epsilon": 0.1, "model": "public"}, "joint guarantees that add up"),
         ({"delta": -0.1}, "delta must be"),
         ({"delta": 1.0}, "delta must be"),
@@ -57,9 +57,9 @@ def test_nonsense_is_refused(wrong, words):
 
 
 def test_numbers_become_plain_ones():
-    numpy = dataclasses.replace(JOINT, epsilon=np.float32(0.5), n_sources=np.int64(4))
+    numpy = dataclasses.replace(JOINT, epsilon=np.float32(0.5), n_members=np.int64(4))
     assert numpy == JOINT
-    assert (type(numpy.epsilon), type(numpy.n_sources)) == (float, int)
+    assert (type(numpy.epsilon), type(numpy.n_members)) == (float, int)
     assert json.loads(json.dumps(numpy.as_dict())) == JOINT.as_dict()
 
 
@@ -73,7 +73,7 @@ def test_pooled_rows_add_up_unless_the_noise_is_shared_or_public():
 
 def test_a_shared_part_counts_once():
     partly = dataclasses.replace(JOINT, shared_epsilon=0.2)
-    assert JOINT.n_sources == 4
+    assert JOINT.n_members == 4
     assert partly.pooled_epsilon == 0.2 + 4 * 0.3
     assert [float(partly.pooled(k)) for k in (1, 2)] == [0.5, 0.8]
     assert "k members who combine their lists can learn up to 0.2 + 0.3 k." in str(partly)

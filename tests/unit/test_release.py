@@ -28,7 +28,7 @@ from edgeveil.results.provenance import Provenance
 from edgeveil.results.release import Release
 
 SUFFIXES = (".parquet", ".json")
-GUARANTEE = Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_sources=2)
+GUARANTEE = Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_members=2)
 PROVENANCE = Provenance(
     mechanism="push-flow-cap",
     parameters={"epsilon": 0.1, "model": "joint", "prepush": False, "key": "ü", "rounds": 100},
@@ -152,7 +152,7 @@ def test_any_ids_and_any_floats_survive_a_file(tmp_path_factory, ids, suffix, da
         {"private": False},
         {"epsilon": math.inf, "model": "none"},
         {"model": "public", "epsilon": 1e-9},
-        {"pooling": "shared", "promise": "every node has at least 3 neighbours"},
+        {"collusion": "shared", "promise": "every node has at least 3 neighbours"},
         {"delta": 1e-9},
         {"shared_epsilon": 0.04},
     ],
@@ -304,10 +304,10 @@ def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(gives, tmp_
             assert isinstance(found.guarantee.private, bool)
 
 
-# (`own_edges` and `over` are in a file only if they are not their defaults, which promise less)
+# (`known_edges` and `scope` are in a file only if they are not their defaults, which promise less)
 @pytest.mark.parametrize(
     "field",
-    [f.name for f in dataclasses.fields(Guarantee) if f.name not in ("own_edges", "over")],
+    [f.name for f in dataclasses.fields(Guarantee) if f.name not in ("known_edges", "scope")],
 )
 def test_a_guarantee_that_lost_a_field_does_not_get_its_default(field, tmp_path):
     # `private` defaults to True: a file without the mark must not be taken for a private one.

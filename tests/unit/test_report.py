@@ -147,7 +147,7 @@ def test_a_page_takes_names_and_several_members():
     ("claim", "said"),
     [
         ({"epsilon": 1.0}, "every connection between other people: .* than 2.72 times as likely"),
-        ({"own_edges": "starting"}, "every connection that the member has not made itself"),
+        ({"known_edges": "outgoing"}, "every connection that the member has not made itself"),
         ({"promise": "p"}, "holds under a public promise"),
         ({"private": False}, "^$"),
         ({"epsilon": 30.0}, "^$"),

@@ -75,7 +75,7 @@ def _protects(kind: type[Mechanism]) -> str:
         words = f"joint model: {elsewhere}; public model: every edge"
     if claim.model == "joint" and claim.epsilon == 0:
         words += ", wholly"
-    elif claim.pooling == "shared":
+    elif claim.collusion == "shared":
         words += "; also if members combine their lists"
     if claim.promise:
         words += "; under a public promise about all graphs"

@@ -113,7 +113,7 @@ def lists_of_series(
             )
             key = noise.derive("window", until)
             drawn = rows_after(window, today, shared, asked.tolist(), key)
-            views = local_views(today, asked, claim.model, claim.own_edges)
+            views = local_views(today, asked, claim.model, claim.known_edges)
             merged = lists.merge(shared, views, evidence.take(due), drawn)
             place = np.arange(len(members))
             place[due] = len(members) + np.arange(len(due))
@@ -121,7 +121,7 @@ def lists_of_series(
             last[asked] = until
             windows[due] += 1
         if until in snapshots:
-            views = local_views(today, members, claim.model, claim.own_edges)
+            views = local_views(today, members, claim.model, claim.known_edges)
             times = np.maximum(windows, 1)
             made = lists.make_lists(shared, views, evidence, rate, k, candidates, times)
             yield Listed(until, made, windows.copy())

@@ -102,7 +102,7 @@ def describe(mechanism: Mechanism) -> str:
             for name, value in parameters_of(mechanism).items()
         },
         "guarantee": [
-            *(claim.epsilon, claim.model, claim.pooling, claim.shared_epsilon, claim.own_edges)
+            *(claim.epsilon, claim.model, claim.collusion, claim.shared_epsilon, claim.known_edges)
         ],
         "code": [_class_digest(kind) for kind in _classes(mechanism) if not _is_ours(kind)],
     }

@@ -220,9 +220,9 @@ def ask(
     return question
 
 
-def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarantee:
-    """The guarantee of a release of `n_sources` rows of this graph."""
-    guarantee = mechanism.guarantee(n_sources)
+def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarantee:
+    """The guarantee of a release of `n_members` rows of this graph."""
+    guarantee = mechanism.guarantee(n_members)
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
         guarantee = replace(guarantee, promise="; ".join(promises))

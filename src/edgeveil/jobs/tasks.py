@@ -118,7 +118,7 @@ class Task:
         ids = tuple(nodes.take(made.sources.tolist()))
         if isinstance(made.rows, Evidence):
             claim = about.guarantee
-            views = local_views(self.graph, made.sources, claim.model, claim.own_edges)
+            views = local_views(self.graph, made.sources, claim.model, claim.known_edges)
             lists = mechanism.lists(made.rows, self.shared, views, *self.lists)
             return Suggestions(
                 members=ids,

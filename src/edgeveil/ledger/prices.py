@@ -84,7 +84,7 @@ def _price(guarantee: Guarantee) -> BatchPrice:
         raise ParameterError(
             f"the ledger counts pure epsilon, it cannot charge delta = {guarantee.delta:g}"
         )
-    pooled = math.ceil(guarantee.pooled(guarantee.n_sources) * NANO)
+    pooled = math.ceil(guarantee.pooled(guarantee.n_members) * NANO)
     return BatchPrice(guarantee.model, to_nano(guarantee.epsilon), pooled)
 
 

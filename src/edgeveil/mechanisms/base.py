@@ -34,7 +34,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
+from edgeveil.privacy.guarantee import Guarantee, KnownEdges, Model
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised
 from edgeveil.results.provenance import Gives as Gives
@@ -59,7 +59,7 @@ class Mechanism(ABC):
     when_to_use: ClassVar[str]
     theorem: ClassVar[str]  # page of the proof
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """What a release for this many sources protects.
 
         By default every row is a release of its own: `epsilon` for each member in the joint model,
@@ -67,9 +67,9 @@ class Mechanism(ABC):
         """
         epsilon = exact_epsilon(self.epsilon)  # type: ignore[attr-defined]  # or it overrides this
         model: Model = getattr(self, "model", "joint")  # without such a field: joint only
-        rows = n_sources if model == "public" else 1
+        rows = n_members if model == "public" else 1
         return Guarantee(
-            epsilon=float(epsilon * rows), model=model, n_sources=n_sources, theorem=self.theorem
+            epsilon=float(epsilon * rows), model=model, n_members=n_members, theorem=self.theorem
         )
 
     def shared(self, graph: Graph) -> Asking:
@@ -178,7 +178,7 @@ def check_parameters(mechanism: Any) -> None:
 
 
 def partly_shared_guarantee(
-    epsilon: float, shared: Fraction, n_sources: int, theorem: str
+    epsilon: float, shared: Fraction, n_members: int, theorem: str
 ) -> Guarantee:
     """Epsilon to each member, of which `shared` is drawn once for all members."""
     nearest = float(shared)  # rounded down: it counts once, however many members combine lists
@@ -186,7 +186,7 @@ def partly_shared_guarantee(
     return Guarantee(
         epsilon=epsilon,
         model="joint",
-        n_sources=n_sources,
+        n_members=n_members,
         theorem=theorem,
         shared_epsilon=below,
     )
@@ -197,28 +197,28 @@ class OnceForAll(Mechanism):
 
     epsilon: float
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """Epsilon, once for everything."""
         return Guarantee(
             epsilon=self.epsilon,
             model=getattr(self, "model", "joint"),
-            n_sources=n_sources,
+            n_members=n_members,
             theorem=self.theorem,
-            pooling="shared",
+            collusion="shared",
         )
 
 
 class OwnListOnly(Mechanism):
     """Base for mechanisms that use nothing but the member's own list: epsilon 0."""
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """Epsilon 0: a row reveals nothing about edges that do not touch its source."""
         return Guarantee(
             epsilon=0.0,
             model="joint",
-            n_sources=n_sources,
+            n_members=n_members,
             theorem=self.theorem,
-            pooling="shared",
+            collusion="shared",
         )
 
 
@@ -233,11 +233,12 @@ def laplace_uncertainty(rows: Rows, calibration: Calibration) -> Rows:
 
 
 def local_views(
-    graph: Graph, sources: npt.ArrayLike, model: str, own_edges: OwnEdges = "touching"
+    graph: Graph, sources: npt.ArrayLike, model: str, known_edges: KnownEdges = "incident"
 ) -> LocalViews:
     """The neighbour list of each source, which its member knows; empty in the public model.
 
-    In a directed graph those whom the member follows, and with own edges "touching" its followers.
+    In a directed graph those whom the member follows; if its known edges are "incident", also its
+    followers.
     """
     at = np.asarray(sources, dtype=np.int64)
     if model == "public":
@@ -246,7 +247,7 @@ def local_views(
     lists = [graph.neighbours(int(source)) for source in at]
     starts = np.cumsum([0, *map(len, lists)])
     views = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
-    followers = at if graph.directed and own_edges == "touching" else ()
+    followers = at if graph.directed and known_edges == "incident" else ()
     births = None
     if graph.births is not None:
         rows = [graph.births[graph.indptr[s] : graph.indptr[s + 1]] for s in at.tolist()]

@@ -46,9 +46,9 @@ class NonPrivate(Mechanism):
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """Promise nothing."""
-        return Guarantee(epsilon=math.inf, model="none", n_sources=n_sources, theorem=self.theorem)
+        return Guarantee(epsilon=math.inf, model="none", n_members=n_members, theorem=self.theorem)
 
     def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Exact PageRank."""

@@ -95,10 +95,10 @@ class DPPushFlow(Mechanism):
             return 2 * unit * (1 - restart) / (d * (d + 1))
         return unit * min(Fraction(1), restart + (1 - restart) * (2 - restart) / d) / (d + 1)
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """Epsilon per member (joint), or per source and added up (public); with the promise."""
         promise = f"every node has at least {self.promised_min_degree} neighbours"
-        return replace(super().guarantee(n_sources), promise=promise)
+        return replace(super().guarantee(n_members), promise=promise)
 
     def check_promise(self, graph: Graph) -> None:
         """Refuse a graph that breaks the promise."""

@@ -116,14 +116,14 @@ class EdgeFlipping(OnceForAll):
         return cls(epsilon=1.0), single_pair(at_source=False)
 
 
-def _with_own_edges(flipped: Graph, source: int, views: npt.NDArray[np.integer]) -> Graph:
+def _with_own_edges(flipped: Graph, source: int, friends: npt.NDArray[np.integer]) -> Graph:
     """The flipped graph in which the edges at `source` are the true ones."""
     u = np.repeat(np.arange(flipped.n_nodes), flipped.degrees)
     v = flipped.indices
     others = (u < v) & (u != source) & (v != source)
     return Graph.from_edges(
-        np.concatenate([u[others], np.full(len(views), source)]),
-        np.concatenate([v[others], views]),
+        np.concatenate([u[others], np.full(len(friends), source)]),
+        np.concatenate([v[others], friends]),
         flipped.nodes,
     )
 

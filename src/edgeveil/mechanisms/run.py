@@ -165,7 +165,7 @@ def make_rows(
     Audits give other `names` to derive from. Without noise the rows are not private.
     """
     claim = mechanism.guarantee(1)
-    views = local_views(graph, sources, claim.model, claim.own_edges)
+    views = local_views(graph, sources, claim.model, claim.known_edges)
 
     def draw(statistic: AnyStatistic, number: int) -> Noised:
         assert noise is not None
@@ -243,7 +243,9 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, offset:
     shared = mechanism.fit_shared(outcomes, graph.nodes)
 
     def measured(g: Graph) -> Asking:
-        return mechanism.measure(g, shared, local_views(g, [source], claim.model, claim.own_edges))
+        return mechanism.measure(
+            g, shared, local_views(g, [source], claim.model, claim.known_edges)
+        )
 
     of_member, _ = _loss_of_rounds(measured(graph), measured(other), offset)
     return loss + of_member
@@ -280,7 +282,7 @@ def _check_within_guarantee(
     if any(isinstance(statistic, Exact) for statistic in statistics):
         raise ParameterError(f"{mechanism.name} gives numbers without noise under a guarantee")
     epsilon = exact_epsilon(claim.epsilon)
-    common = epsilon if claim.pooling == "shared" else exact_epsilon(claim.shared_epsilon)
+    common = epsilon if claim.collusion == "shared" else exact_epsilon(claim.shared_epsilon)
     allowed = common if shared else epsilon - common
     if total_epsilon(statistics) > allowed + epsilon * _ROUNDING:
         part = "its shared statistics" if shared else "one member's statistics"

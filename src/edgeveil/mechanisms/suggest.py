@@ -83,11 +83,11 @@ class Suggest(Mechanism):
         shared = exact_epsilon(lists.split(float(self.epsilon))[0])
         return shared, exact_epsilon(self.epsilon) - shared
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """Epsilon for each member, of which the part for the degrees is shared by all."""
-        claim = partly_shared_guarantee(self.epsilon, self.split[0], n_sources, self.theorem)
+        claim = partly_shared_guarantee(self.epsilon, self.split[0], n_members, self.theorem)
         if self.directed and not self.knows_followers:
-            return replace(claim, own_edges="starting")
+            return replace(claim, known_edges="outgoing")
         return claim
 
     def check_nodes(self, nodes: NodeSet) -> None:

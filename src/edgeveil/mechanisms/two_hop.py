@@ -133,9 +133,9 @@ class TwoHop(Mechanism):
         """Epsilon of the degrees and of one member's second hop."""
         return split_epsilon(self.epsilon, self.degree_epsilon)
 
-    def guarantee(self, n_sources: int) -> Guarantee:
+    def guarantee(self, n_members: int) -> Guarantee:
         """Epsilon to each member, of which the degrees' part is shared by all."""
-        return partly_shared_guarantee(self.epsilon, self.split[0], n_sources, self.theorem)
+        return partly_shared_guarantee(self.epsilon, self.split[0], n_members, self.theorem)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate both parts once before the charge, so that it cannot fail after it."""

@@ -14,8 +14,8 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.privacy.epsilon import exact_epsilon
 
 Model = Literal["joint", "public", "none"]
-Pooling = Literal["adds up", "shared"]
-OwnEdges = Literal["touching", "starting"]
+Collusion = Literal["additive", "shared"]
+KnownEdges = Literal["incident", "outgoing"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,22 +25,22 @@ class Guarantee:
     Attributes
     ----------
     epsilon : float
-        Model ``joint``: privacy loss of an edge that a member does not know (see `own_edges`), from
+        Model ``joint``: privacy loss of an edge that a member does not know (`known_edges`), from
         what that member sees. Model ``public``: privacy loss of any edge, from all rows together.
         ``inf`` with model ``none``: no protection.
     delta : float
         The delta of (epsilon, delta)-differential privacy; 0 for every built-in mechanism.
     model : {"joint", "public", "none"}
         Who may see what; see the threat model.
-    pooling : {"adds up", "shared"}
+    collusion : {"additive", "shared"}
         Model ``joint`` only: whether k members who combine their lists learn up to k times
         epsilon (but see `shared_epsilon`), or epsilon in all because the noise was drawn once
         for everybody.
     shared_epsilon : float
-        Model ``joint`` with pooling ``adds up`` only: the part of epsilon that comes from noise
+        Model ``joint`` with collusion ``additive`` only: the part of epsilon that comes from noise
         drawn once for everybody. k members who combine their lists learn at most
         ``shared_epsilon + k * (epsilon - shared_epsilon)``.
-    n_sources : int
+    n_members : int
         For how many sources the release was made (public).
     theorem : str
         Where the proof is.
@@ -48,25 +48,25 @@ class Guarantee:
         A public promise about every possible graph that the guarantee depends on, or "".
     private : bool
         False if the noise came from a seeded source: then nothing is protected.
-    own_edges : {"touching", "starting"}
+    known_edges : {"incident", "outgoing"}
         Model ``joint``: the edges that are assumed to be known to the member, and so are not
         protected from it: all edges that touch it or, in a directed graph, only those that start
         at it (whom it follows, not who follows it).
-    over : {"release", "series"}
+    scope : {"release", "series"}
         What the epsilon is for: this release, or all lists of a series together.
     """
 
     epsilon: float
     model: Model
     theorem: str
-    n_sources: int = 1
+    n_members: int = 1
     delta: float = 0.0
-    pooling: Pooling = "adds up"
+    collusion: Collusion = "additive"
     promise: str = ""
     private: bool = True
     shared_epsilon: float = 0.0
-    own_edges: OwnEdges = "touching"
-    over: Literal["release", "series"] = "release"
+    known_edges: KnownEdges = "incident"
+    scope: Literal["release", "series"] = "release"
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -74,9 +74,9 @@ class Guarantee:
         if not 0 <= self.delta < 1:
             raise ParameterError(f"delta must be in [0, 1), got {self.delta}")
         check_choice("model", self.model, "joint", "public", "none")
-        check_choice("pooling", self.pooling, "adds up", "shared")
-        check_choice("own_edges", self.own_edges, "touching", "starting")
-        check_choice("over", self.over, "release", "series")
+        check_choice("collusion", self.collusion, "additive", "shared")
+        check_choice("known_edges", self.known_edges, "incident", "outgoing")
+        check_choice("scope", self.scope, "release", "series")
         if not isinstance(self.private, bool):
             raise ParameterError(f"private must be True or False, got {self.private!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
@@ -85,12 +85,12 @@ class Guarantee:
             raise ParameterError(
                 f"shared_epsilon must be between 0 and epsilon, got {self.shared_epsilon}"
             )
-        if self.shared_epsilon and (self.model != "joint" or self.pooling == "shared"):
+        if self.shared_epsilon and (self.model != "joint" or self.collusion == "shared"):
             raise ParameterError("shared_epsilon is for joint guarantees that add up")
         # Python numbers, not numpy's: a guarantee is written to files.
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "shared_epsilon", float(self.shared_epsilon))
-        object.__setattr__(self, "n_sources", int(self.n_sources))
+        object.__setattr__(self, "n_members", int(self.n_members))
 
     @property
     def protects(self) -> bool:
@@ -100,7 +100,7 @@ class Guarantee:
     @property
     def pooled_epsilon(self) -> float:
         """The most that all members can learn if they combine their lists."""
-        return self.epsilon if math.isinf(self.epsilon) else float(self.pooled(self.n_sources))
+        return self.epsilon if math.isinf(self.epsilon) else float(self.pooled(self.n_members))
 
     def pooled(self, rows: int) -> Fraction:
         """The most that this many members (1 or more) can learn if they combine their lists; exact.
@@ -108,7 +108,7 @@ class Guarantee:
         Only for a private guarantee. Proof: Theorem 2 of docs/theory/composition.md.
         """
         whole = exact_epsilon(self.epsilon)
-        if self.model != "joint" or self.pooling == "shared":
+        if self.model != "joint" or self.collusion == "shared":
             return whole
         shared = exact_epsilon(self.shared_epsilon)
         return shared + rows * (whole - shared)
@@ -126,13 +126,13 @@ class Guarantee:
     def as_dict(self) -> dict[str, Any]:
         """The guarantee as plain data, for files.
 
-        `own_edges` and `over` are left out if they have their defaults, which claim less.
+        `known_edges` and `scope` are left out if they have their defaults, which claim less.
         """
         data = asdict(self)
-        if self.own_edges == "touching":
-            del data["own_edges"]
-        if self.over == "release":
-            del data["over"]
+        if self.known_edges == "incident":
+            del data["known_edges"]
+        if self.scope == "release":
+            del data["scope"]
         return data
 
     @classmethod
@@ -145,7 +145,7 @@ class Guarantee:
             If an entry is missing or unknown. Defaults must not fill a gap here: the default of
             `private` is True.
         """
-        if {*data, "own_edges", "over"} != {field.name for field in fields(cls)}:
+        if {*data, "known_edges", "scope"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")
         return cls(**{**data, "epsilon": float(data["epsilon"])})
 
@@ -180,7 +180,7 @@ class Guarantee:
             factor += f" (times about {math.exp(self.epsilon):.3g})"
         who, what = "Anyone may see this", "every edge of the graph"
         if self.model == "joint":
-            verb = "start at" if self.own_edges == "starting" else "touch"
+            verb = "start at" if self.known_edges == "outgoing" else "touch"
             who = "Show each list only to the member it was made for"
             what = f"every edge that does not {verb} that member"
         how = f"with or without the edge, no outcome's probability changes by more than {factor}"
@@ -189,14 +189,14 @@ class Guarantee:
                 "no such edge is used, so this costs nothing; a list holds only what its member "
                 "knows already"
             )
-        if self.model == "joint" and self.pooling == "shared" and self.epsilon:
+        if self.model == "joint" and self.collusion == "shared" and self.epsilon:
             how += (
                 "; members who combine their lists learn no more than that about edges that touch "
                 "none of them"
             )
         promise = f" This holds under a public promise: {self.promise}." if self.promise else ""
         together = ""
-        if self.over == "series":
+        if self.scope == "series":
             together = (
                 " This covers all lists of the series together; since when two people are "
                 f"connected is protected at less than epsilon = {2 * self.epsilon:.15g}."
@@ -204,7 +204,7 @@ class Guarantee:
         return f"{who}. Protected: {what}, at {strength}: {how}.{together}{promise}"
 
     def _if_combined(self) -> str:
-        if self.model != "joint" or self.pooling == "shared" or not self.epsilon:
+        if self.model != "joint" or self.collusion == "shared" or not self.epsilon:
             return ""
         own = exact_epsilon(self.epsilon) - exact_epsilon(self.shared_epsilon)
         most = "k" if own == 1 else f"{float(own):.15g} k"
@@ -216,7 +216,7 @@ class Guarantee:
         parts = []
         if self.model == "joint":
             parts.append("publishing the lists, or training one model on all of them")
-        others = "outside of the series" if self.over == "series" else "from the same graph"
+        others = "outside of the series" if self.scope == "series" else "from the same graph"
         parts.append(f"further releases {others} (they add up)")
         parts.append("running time, memory, logs and errors")
         return f"Not covered: {'; '.join(parts)}."

@@ -188,7 +188,7 @@ def _in_short(claim: Guarantee) -> str:
     if not claim.protects or claim.model != "joint" or claim.delta or not 0 < claim.epsilon <= 10:
         return ""
     what = "between other people"
-    if claim.own_edges == "starting":
+    if claim.known_edges == "outgoing":
         what = "that the member has not made itself"
     words = (
         "Show this list only to the member it was made for. Noise protects every connection "

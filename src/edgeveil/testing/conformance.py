@@ -139,7 +139,7 @@ def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Ite
         graph = graph_of_pairs(n, pairs[rng.random(len(pairs)) < rng.random()], directed=directed)
         x, y = pairs[rng.integers(len(pairs))]
         # In the joint model edges at the source are not protected from its member.
-        known = {"touching": (x, y), "starting": (x,)}[claim.own_edges]
+        known = {"incident": (x, y), "outgoing": (x,)}[claim.known_edges]
         free = [v for v in range(n) if claim.model != "joint" or v not in known]
         other = graph.with_edge_flipped(int(x), int(y))
         if free and _keeps_promise(mechanism, graph) and _keeps_promise(mechanism, other):
@@ -185,12 +185,12 @@ def parameters_are_public_and_frozen(mechanism: Mechanism) -> None:
 def guarantee_depends_on_public_values_only(mechanism: Mechanism) -> None:
     """The guarantee is a function of the parameters and the number of sources."""
     named = list(inspect.signature(mechanism.guarantee).parameters)
-    _require(named == ["n_sources"], f"guarantee takes {named}, and may take n_sources alone")
+    _require(named == ["n_members"], f"guarantee takes {named}, and may take n_members alone")
     before = 0.0
     for k in (1, 2, 1000):
         claim = mechanism.guarantee(k)
         _require(claim == mechanism.guarantee(k), "its guarantee differs between two calls")
-        _require(claim.n_sources == k, f"its guarantee for {k} sources speaks of {claim.n_sources}")
+        _require(claim.n_members == k, f"its guarantee for {k} sources speaks of {claim.n_members}")
         _require(claim.delta == 0, "delta must be 0: the noise here is for pure guarantees")
         _require(claim.private, "only an insecure seed makes a release not private")
         _require(claim.pooled_epsilon >= before, "more members together would learn less")
@@ -401,7 +401,7 @@ def _rows_from_answers(
         return tuple(answers_to(asking, lambda statistic, _: answer(statistic)))
 
     shared = mechanism.fit_shared(answered(mechanism.shared(graph)), graph.nodes)
-    views = local_views(graph, [source], claim.model, claim.own_edges)
+    views = local_views(graph, [source], claim.model, claim.known_edges)
     given = answered(mechanism.measure(graph, shared, views))
     rows = _as_array(mechanism, mechanism.estimate(given, shared, views), shared, views)
     half = (

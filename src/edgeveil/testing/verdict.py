@@ -170,7 +170,7 @@ def audit(
     if math.isinf(claim.epsilon):
         return AuditResult(claimed=claim.epsilon, confidence=confidence)
     if pair is not None:
-        _check_pair(pair, claim.model, claim.own_edges)
+        _check_pair(pair, claim.model, claim.known_edges)
     noise = noise or NoiseSource.secure()
     cases: list[tuple[Mechanism, Pair]] = [(mechanism, pair or worst_pair(mechanism))]
     conclusive = loss_share(*cases[0]) >= _CONCLUSIVE
@@ -273,7 +273,7 @@ def _lower_bounds(
     return certified(usual), certified(verdict)
 
 
-def _check_pair(pair: Pair, model: str, own_edges: str) -> None:
+def _check_pair(pair: Pair, model: str, known_edges: str) -> None:
     """Refuse two graphs that the guarantee does not cover. No message quotes an edge."""
     n = pair.graph.n_nodes
     if pair.graph.nodes != pair.neighbour.nodes:
@@ -283,6 +283,6 @@ def _check_pair(pair: Pair, model: str, own_edges: str) -> None:
     apart = abs(pair.graph.adjacency() - pair.neighbour.adjacency())
     if apart.sum() != (1 if pair.graph.directed else 2):
         raise ParameterError("the two graphs of a pair must differ in exactly one edge")
-    touched = apart.sum(axis=1) + (apart.sum(axis=0) if own_edges == "touching" else 0)
+    touched = apart.sum(axis=1) + (apart.sum(axis=0) if known_edges == "incident" else 0)
     if model == "joint" and touched[pair.source]:
         raise ParameterError("in the joint model the graphs must not differ at the source")

@@ -20,14 +20,14 @@ def released(seed: int, n: int, m: int, *, followers: bool = False):
     rng = np.random.default_rng(seed)
     popularity = lists.learn(rng.integers(1, 200, n) + rng.laplace(size=n) * 40, 40.0)
     sources = rng.choice(n, m, replace=False)
-    views = [
+    friends = [
         np.sort(rng.choice(np.delete(np.arange(n), s), rng.integers(0, n // 3), False))
         for s in sources
     ]
-    starts = np.cumsum([0, *map(len, views)])
+    starts = np.cumsum([0, *map(len, friends)])
     follow = tuple(np.sort(rng.choice(n, rng.integers(0, 6), False)) for _ in sources)
     known = LocalViews(
-        sources, np.concatenate(views), starts, NodeSet.range(n), follow if followers else ()
+        sources, np.concatenate(friends), starts, NodeSet.range(n), follow if followers else ()
     )
     tail = [np.sort(rng.choice(n, rng.integers(0, n // 2), False)) for _ in sources]
     sums = [rng.gamma(1.0, 6.0, len(t)) for t in tail]

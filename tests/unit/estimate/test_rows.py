@@ -27,49 +27,49 @@ def several_blocks():
 
 
 @st.composite
-def views(draw):
+def a_view(draw):
     """A source, its list, everybody's degrees and the friends' weights."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n = draw(st.integers(2, 400))
     widest = draw(st.sampled_from([0.0, 1e-9, 0.01, 1.0, 4.0, 9.0, 20.0]))
     degrees = np.exp(rng.uniform(0, widest, n)) if widest else np.full(n, 7.5)
-    views = np.sort(rng.choice(n - 1, draw(st.integers(1, n - 1)), replace=False)) + 1
+    friends = np.sort(rng.choice(n - 1, draw(st.integers(1, n - 1)), replace=False)) + 1
     floor = draw(st.sampled_from([1.0, 3.0, 50.0]))
-    return rng, views, degrees, np.minimum(1.0, floor / degrees[views])
+    return rng, friends, degrees, np.minimum(1.0, floor / degrees[friends])
 
 
-@given(views(), st.sampled_from([1e-3, 0.3, 2.0, 50.0]))
+@given(a_view(), st.sampled_from([1e-3, 0.3, 2.0, 50.0]))
 def test_the_floor(view, epsilon):
-    _, views, degrees, _ = view
-    starts, nodes = np.array([0, len(views)]), NodeSet.range(len(degrees))
-    everybody = LocalViews(np.zeros(1), views.astype(INDEX), starts, nodes)
+    _, friends, degrees, _ = view
+    starts, nodes = np.array([0, len(friends)]), NodeSet.range(len(degrees))
+    everybody = LocalViews(np.zeros(1), friends.astype(INDEX), starts, nodes)
     (found,), weights = blocks.two_hop_weights(everybody, degrees, epsilon)
-    np.testing.assert_allclose(weights, np.minimum(found / degrees[views], 1), atol=2.0**-40)
-    wanted = plain.best_degree_floor(degrees[views], len(degrees), epsilon)
+    np.testing.assert_allclose(weights, np.minimum(found / degrees[friends], 1), atol=2.0**-40)
+    wanted = plain.best_degree_floor(degrees[friends], len(degrees), epsilon)
     np.testing.assert_allclose(found, wanted, **SAME)
 
 
-@given(views(), st.sampled_from([1.0, 1.5]))
+@given(a_view(), st.sampled_from([1.0, 1.5]))
 def test_expected_sums(view, factor):
-    _, views, degrees, weights = view
+    _, friends, degrees, weights = view
     known = DegreeEstimates(degrees, factor * degrees, np.ones(len(degrees)), 1.0)
-    found = expected_sums(views, known, weights)
-    seen = known.degrees_seen_by(views)
+    found = expected_sums(friends, known, weights)
+    seen = known.degrees_seen_by(friends)
     # Between points of the grid that differ by rounding only, slopes are not exact.
     rtol = 1e-12 if np.ptp(known.grid) > 1e-6 * degrees.min() else 1e-9
-    wanted = plain.expected_sums(views, seen, weights, known.grid)
+    wanted = plain.expected_sums(friends, seen, weights, known.grid)
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=0)
-    joined = -np.expm1(-np.outer(seen, seen[views] / seen.sum())) @ weights
-    exact = joined * ((weights @ seen[views]) / joined.sum())
+    joined = -np.expm1(-np.outer(seen, seen[friends] / seen.sum())) @ weights
+    exact = joined * ((weights @ seen[friends]) / joined.sum())
     np.testing.assert_allclose(found, exact, rtol=0.04)
 
 
-@given(views(), st.sampled_from([1e-6, 0.1, 3.0, 1e4]), st.sampled_from([0.01, 1.0]))
+@given(a_view(), st.sampled_from([1e-6, 0.1, 3.0, 1e4]), st.sampled_from([0.01, 1.0]))
 def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
-    rng, views, degrees, weights = view
-    prior = plain.expected_sums(views, degrees, weights)
+    rng, friends, degrees, weights = view
+    prior = plain.expected_sums(friends, degrees, weights)
     scales = np.full(len(prior), scale)
-    scales[views] *= 2
+    scales[friends] *= 2
     noisy = rng.poisson(np.minimum(prior, 1e9)) + rng.laplace(0, scales)
     sums = shrink(noisy, prior, grain, 2 * scales**2)
     wanted = plain.shrink(noisy, scales, prior, grain)
@@ -88,7 +88,7 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
 @st.composite
 def members(draw):
     """What is known about the degrees, and lists of several members; some are empty."""
-    rng, _, degrees, _ = draw(views())
+    rng, _, degrees, _ = draw(a_view())
     n = len(degrees)
     if draw(st.booleans()):
         degrees = np.round(degrees)  # several nodes have the least degree
@@ -144,12 +144,12 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
         np.testing.assert_array_equal(lift, row / degrees)
 
 
-@given(views())
+@given(a_view())
 def test_shares(view):
-    _, views, degrees, weights = view
-    mass = float(weights @ degrees[views])
-    found = two_hop_shares(degrees[views], mass, 0.15)
-    np.testing.assert_allclose(found, plain.two_hop_shares(views, degrees, weights, 0.15), **SAME)
+    _, friends, degrees, weights = view
+    mass = float(weights @ degrees[friends])
+    found = two_hop_shares(degrees[friends], mass, 0.15)
+    np.testing.assert_allclose(found, plain.two_hop_shares(friends, degrees, weights, 0.15), **SAME)
     for hops in (0, 1):
-        found = blocks.prior_shares(degrees[views], 0.15, hops)
-        np.testing.assert_allclose(found, plain.prior_shares(views, degrees, 0.15, hops), **SAME)
+        found = blocks.prior_shares(degrees[friends], 0.15, hops)
+        np.testing.assert_allclose(found, plain.prior_shares(friends, degrees, 0.15, hops), **SAME)

@@ -27,7 +27,7 @@ SCORES = Release(
     sources=("b", "a"),
     columns=NodeSet.of(["a", "b", "c"]),
     gives="scores",
-    guarantee=Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_sources=2),
+    guarantee=Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_members=2),
     provenance=Provenance(mechanism="m", parameters={}, version="0", noise="secure", ledger=True),
 )
 EMBEDDINGS = dataclasses.replace(

@@ -66,13 +66,13 @@ class Asked(NamedTuple):
 def public(epsilon: float) -> Asked:
     """One row for everybody to see."""
     claim = Guarantee(epsilon=epsilon, model="public", theorem="test")
-    return Asked(lambda n: replace(claim, n_sources=n), ("anything",))
+    return Asked(lambda n: replace(claim, n_members=n), ("anything",))
 
 
 def joint(epsilon: float, *members: str, **claim: object) -> Asked:
     """A row for each member."""
     one = Guarantee(epsilon=epsilon, model="joint", theorem="test", **claim)
-    return Asked(lambda n: replace(one, n_sources=n), members)
+    return Asked(lambda n: replace(one, n_members=n), members)
 
 
 def charge(ledger: Ledger, question: str, asked: Asked, **about: object) -> Charged:

@@ -99,7 +99,7 @@ def test_what_is_shared_is_paid_for_once_over_all_calls(place, joint, charge):
     assert ledger.account().pooled_charged == 0.25 + 4 * 0.75
     assert {one.member: one.charged for one in ledger.accounts()} == dict.fromkeys("abcd", 1)
     for names in (["a"], ["b", "c"]):
-        charge(ledger, "flipped", joint(1, *names, pooling="shared"))
+        charge(ledger, "flipped", joint(1, *names, collusion="shared"))
     assert ledger.account().pooled_charged == 3.25 + 1
     ledger.verify()
 
@@ -108,10 +108,10 @@ def test_a_public_campaign_pays_for_its_growth(place, charge):
     ledger = place.create(epsilon=4)
 
     def per_row(n):
-        return Guarantee(epsilon=0.5 * n, model="public", n_sources=n, theorem="test")
+        return Guarantee(epsilon=0.5 * n, model="public", n_members=n, theorem="test")
 
     def at_once(n):
-        return Guarantee(epsilon=0.5, model="public", n_sources=n, theorem="test")
+        return Guarantee(epsilon=0.5, model="public", n_members=n, theorem="test")
 
     for names in (["a"], ["b", "c"], ["c"]):
         ledger.charge(Campaign(question="each", guarantee=per_row), names)
@@ -131,7 +131,7 @@ def test_a_price_of_a_row_that_depends_on_the_number_of_rows_is_refused(place):
     ledger = place.create(epsilon=4)
 
     def cheaper(n):
-        return Guarantee(epsilon=1 / n, model="joint", n_sources=n, theorem="test")
+        return Guarantee(epsilon=1 / n, model="joint", n_members=n, theorem="test")
 
     ledger.charge(Campaign(question="q", guarantee=cheaper), ["a"])
     with pytest.raises(ParameterError, match="must not depend on how many rows"):
@@ -339,7 +339,7 @@ def test_wrong_arguments_are_named_and_charge_nothing(sqlite_place, public, join
 names = st.sampled_from(["alice", "bob", "carol"])
 releases = st.tuples(
     st.integers(0, 3),  # which question: some come again
-    st.sampled_from(["public", "adds up", "shared"]),
+    st.sampled_from(["public", "additive", "shared"]),
     st.lists(names, min_size=1, max_size=4),
     st.integers(0, 8).map(lambda eighths: eighths / 8),
     st.integers(0, 4).map(lambda n: n == 0),  # whether a new snapshot is declared before
@@ -380,9 +380,9 @@ def test_any_sequence_is_accepted_and_refused_as_by_plain_sums(
             asked = joint(0, *members)._replace(guarantee=public(epsilon).guarantee)
             costs = [("", epsilon)] if not there else []
         else:
-            asked = joint(epsilon, *members, pooling=kind)
+            asked = joint(epsilon, *members, collusion=kind)
             costs = [(name, epsilon) for name in new]
-        pooled = epsilon * len(new) if kind == "adds up" else epsilon * (not there)
+        pooled = epsilon * len(new) if kind == "additive" else epsilon * (not there)
         after = charged("") + sum(e for name, e in costs if not name)
         paying = everybody if kind == "public" else new
         worst = max((after + charged(n) + dict(costs).get(n, 0) for n in paying), default=0)

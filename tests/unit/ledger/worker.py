@@ -46,7 +46,7 @@ ONE_COMMIT = {
 
 
 def guarantee(n: int) -> Guarantee:
-    return Guarantee(epsilon=0.01, shared_epsilon=0.002, model="joint", n_sources=n, theorem="test")
+    return Guarantee(epsilon=0.01, shared_epsilon=0.002, model="joint", n_members=n, theorem="test")
 
 
 def campaign(question: str) -> Campaign:

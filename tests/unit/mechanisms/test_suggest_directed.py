@@ -205,7 +205,7 @@ def test_the_guarantee_says_which_edges_are_protected_and_files_keep_it(tmp_path
     for made in (starting, touching):
         made.write(tmp_path / "lists.json")
         assert Suggestions.read(tmp_path / "lists.json").guarantee == made.guarantee
-    assert "own_edges" not in touching.guarantee.as_dict()
+    assert "known_edges" not in touching.guarantee.as_dict()
 
 
 # --- Members who know their followers ------------------------------------------------------------
