@@ -252,7 +252,7 @@ def test_names_on_the_command_line_are_those_of_the_mechanisms():
     for kind in MECHANISMS:
         words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", kind.__name__.removeprefix("DP"))
         assert kind.name == "-".join(words).lower()
-        assert (kind.name in get_args(ScoreMechanism)) == (kind.gives == "scores")
+        assert (kind.name in get_args(ScoreMechanism)) == (kind.output == "scores")
 
 
 def test_a_name_cannot_steer_the_terminal_or_the_table(folder, run):

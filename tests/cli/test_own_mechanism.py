@@ -29,7 +29,7 @@ class Scores(OnceForAll):
     """Noisy degrees."""
 
     name: ClassVar[str] = "outside-scores"
-    gives: ClassVar[str] = "scores"
+    output: ClassVar[str] = "scores"
     when_to_use: ClassVar[str] = "in tests"
     theorem: ClassVar[str] = "an edge moves two degrees by one each"
     epsilon: float
@@ -56,7 +56,7 @@ class Scores(OnceForAll):
 @dataclass(frozen=True, kw_only=True)
 class Vectors(Scores):
     name: ClassVar[str] = "outside-vectors"
-    gives: ClassVar[str] = "embeddings"
+    output: ClassVar[str] = "embeddings"
     dimension: int = 2
 
     def estimate(self, noised, shared, views):
@@ -66,7 +66,7 @@ class Vectors(Scores):
 @dataclass(frozen=True, kw_only=True)
 class Lists(Scores):
     name: ClassVar[str] = "outside-lists"
-    gives: ClassVar[str] = "suggestions"
+    output: ClassVar[str] = "suggestions"
 
     def fit_shared(self, noised, nodes):
         return learn(noised[0].values[0], noised[0].scale)
@@ -82,7 +82,7 @@ class Lists(Scores):
 
 @dataclass(frozen=True, kw_only=True)
 class NoLists(Scores):
-    gives: ClassVar[str] = "suggestions"
+    output: ClassVar[str] = "suggestions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,19 +93,19 @@ class Needs(Scores):
 @dataclass(frozen=True, kw_only=True)
 class Lacking(Mechanism):
     name: ClassVar[str] = "outside-lacking"
-    gives: ClassVar[str] = "scores"
+    output: ClassVar[str] = "scores"
     when_to_use: ClassVar[str] = "never"
 
 
 class Plain(Mechanism):
-    name = gives = when_to_use = theorem = "x"
+    name = output = when_to_use = theorem = "x"
 
     def estimate(self, noised, shared, views):
         return None
 
 
 class Stranger:
-    name = gives = when_to_use = theorem = "x"
+    name = output = when_to_use = theorem = "x"
     guarantee = shared = fit_shared = measure = estimate = None
 
 
@@ -221,7 +221,7 @@ def test_an_installed_package_announces_its_mechanism(outside, run, folder, monk
     rows = {row["name"]: row for row in json.loads(run("mechanisms --format json").stdout)["rows"]}
     assert rows["announced"]["does"] == "Noisy degrees."
     assert rows["announced"]["protects"].startswith("joint model: edges")
-    assert rows["gone"]["gives"] == "cannot be used"
+    assert rows["gone"]["output"] == "cannot be used"
     assert "nowhere_at_all" in rows["gone"]["does"]
     assert "announced (scores)" in run("mechanisms").stdout
     ranked = run("rank follows.csv --source alice --epsilon 1 --mechanism announced")

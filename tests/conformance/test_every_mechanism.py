@@ -116,9 +116,9 @@ def keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
 def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_members: int) -> None:
     assert isinstance(rows, np.ndarray)
     assert rows.dtype == np.float64
-    width = mechanism.dimension if mechanism.gives == "embeddings" else graph.n_nodes
+    width = mechanism.dimension if mechanism.output == "embeddings" else graph.n_nodes
     assert rows.shape == (n_members, width)
-    if mechanism.gives == "suggestions":  # NaN: nothing is stored about this node
+    if mechanism.output == "suggestions":  # NaN: nothing is stored about this node
         assert not np.isinf(rows).any()
     else:
         assert np.isfinite(rows).all()
@@ -291,12 +291,12 @@ def test_the_range_of_epsilon_that_must_work(mechanism, tmp_path):
     for epsilon in [1e-9, 1, 50, np.float64(0.1), np.float32(0.1), np.int64(2)]:
         at = dataclasses.replace(mechanism, epsilon=epsilon)
         made = release(graph, at, [0, 7])
-        if mechanism.gives == "suggestions":
+        if mechanism.output == "suggestions":
             assert np.isfinite(values_of(made)).all()
         else:
             check_rows(at, made.values, graph, 2)
         made.write(tmp_path / "release.json")
-        assert read_result(tmp_path / "release.json", at.gives).guarantee == at.guarantee(2)
+        assert read_result(tmp_path / "release.json", at.output).guarantee == at.guarantee(2)
 
 
 @each({name: m for name, m in NOISY.items() if hasattr(m, "sigma")})
@@ -332,10 +332,10 @@ def test_noise_of_two_sources_is_not_the_same(mechanism):
     # In a cycle all nodes look alike: rows differ by a shift, and by their noise.
     n = 16
     graph = graph_of_pairs(n, [(v, (v + 1) % n) for v in range(n)])
-    if mechanism.gives == "suggestions":
+    if mechanism.output == "suggestions":
         first, second = run(mechanism, graph, [0, 1])
         assert not np.array_equal(first, np.roll(second, -1), equal_nan=True)
-    elif mechanism.gives == "scores":
+    elif mechanism.output == "scores":
         first, second = run(mechanism, graph, [0, 1])
         assert not np.allclose(first, np.roll(second, -1), rtol=1e-14, atol=0)
     else:  # nothing reaches 1/n here, so the embedding is noise alone
@@ -408,8 +408,8 @@ def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, tmp_path):
     made = release(a_graph(), mechanism, [0, 4], noise=NoiseSource.insecure(1))
     for suffix in [".parquet", ".json"]:
         made.write(tmp_path / f"r{suffix}")
-        later = [made, read_result(tmp_path / f"r{suffix}", mechanism.gives)]
-        if mechanism.gives == "scores":
+        later = [made, read_result(tmp_path / f"r{suffix}", mechanism.output)]
+        if mechanism.output == "scores":
             embedded = embed(later[1], dimension=8)
             embedded.write(tmp_path / f"e{suffix}")
             later += [embed(made, dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
@@ -439,7 +439,7 @@ def test_provenance_gives_the_mechanism_back(mechanism, tmp_path):
         made.write(tmp_path / f"r{suffix}")
         for provenance in (
             made.provenance,
-            read_result(tmp_path / f"r{suffix}", mechanism.gives).provenance,
+            read_result(tmp_path / f"r{suffix}", mechanism.output).provenance,
         ):
             cls = {cls.name: cls for cls in MECHANISMS}[provenance.mechanism]
             assert cls(**provenance.parameters) == mechanism
@@ -539,7 +539,7 @@ def test_a_crash_keeps_the_charge_and_the_retry_draws_the_very_same_noise(mechan
     made = release(graph, finished, [0, 4], ledger=Ledger.open(path))
     np.testing.assert_array_equal(kept[0], lost[0])
     np.testing.assert_array_equal(lost[0], lost[1])
-    if mechanism.gives != "suggestions":
+    if mechanism.output != "suggestions":
         np.testing.assert_array_equal(made.values, lost[0])
     (charge,) = Ledger.open(path).charges()
     assert charge.released
@@ -563,7 +563,7 @@ def test_string_ids_work_with_every_mechanism():
     for mechanism in INSTANCES.values():
         made = release(graph, mechanism, ["1", "source"], noise=NoiseSource.insecure(1))
         assert made.sources == ("1", "source")
-        if mechanism.gives == "suggestions":
+        if mechanism.output == "suggestions":
             assert {line.node for line in made.for_member("1")} <= set(names) - {"1"}
         else:
             np.testing.assert_array_equal(made.values, run(mechanism, graph, [3, 1]))

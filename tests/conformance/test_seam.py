@@ -26,7 +26,7 @@ from edgeveil.mechanisms import (
     Suggest,
     TwoHop,
 )
-from edgeveil.mechanisms.base import Gives, Mechanism, OnceForAll
+from edgeveil.mechanisms.base import Mechanism, OnceForAll, OutputKind
 from edgeveil.mechanisms.hard_pairs import two_hubs, wedge
 from edgeveil.mechanisms.run import _checksum, exact_loss
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -233,7 +233,7 @@ def test_five_percent_too_little_noise_is_seen_at_once(cls, too_little_noise):
 
 
 # (lists keep a fixed share of epsilon for the degrees, so their noise has no end)
-@each({name: m for name, m in NOISY.items() if m.gives != "suggestions"})
+@each({name: m for name, m in NOISY.items() if m.output != "suggestions"})
 def test_as_epsilon_grows_the_noisy_rows_become_those_without_noise(mechanism):
     graph, apart = a_graph(), []
     for epsilon in (1e2, 1e5, 1e9):
@@ -303,7 +303,7 @@ class Popularity(Mechanism):
     """Everybody's noisy degree as the score: all that a mechanism has to say."""
 
     name: ClassVar[str] = "popularity"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "in this test"
     theorem: ClassVar[str] = "one edge moves two degrees by one each"
     epsilon: float
@@ -384,7 +384,7 @@ class TwoRounds(OnceForAll):
     """Noisy degrees, then the degrees within the half of the nodes that looked popular."""
 
     name: ClassVar[str] = "two-rounds"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "in this test"
     theorem: ClassVar[str] = "in each round an edge moves two degrees by one each"
     epsilon: float

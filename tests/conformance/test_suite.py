@@ -32,7 +32,7 @@ class Popular(OnceForAll):
     """Right, and small: noisy degrees for everybody."""
 
     name: ClassVar[str] = "popular"
-    gives: ClassVar[str] = "scores"
+    output: ClassVar[str] = "scores"
     when_to_use: ClassVar[str] = "here"
     theorem: ClassVar[str] = "an edge moves two degrees by one each"
     epsilon: float
@@ -165,7 +165,7 @@ class OneRowForAll(Popular):
 class Lists(Popular):
     """Right, and small: the most popular people for everybody."""
 
-    gives = "suggestions"
+    output = "suggestions"
 
     def fit_shared(self, noised, nodes):
         return lists.learn(noised[0].values[0], noised[0].scale)
@@ -212,7 +212,7 @@ class ListsPastTheNoise(Lists):
 
 
 class NoLists(Popular):
-    gives = "suggestions"
+    output = "suggestions"
 
     def estimate(self, noised, shared, views):
         return Lists.estimate(self, noised, shared, views)
@@ -240,7 +240,7 @@ class DefaultEpsilon(Popular):
 @dataclass(kw_only=True, unsafe_hash=True)
 class Changeable(Mechanism):
     name: ClassVar[str] = "changeable"
-    gives: ClassVar[str] = "scores"
+    output: ClassVar[str] = "scores"
     when_to_use: ClassVar[str] = "never"
     theorem: ClassVar[str] = "none"
     epsilon: float

@@ -34,18 +34,18 @@ def test_a_tiny_graph_does_not_get_a_coin_for_every_pair():
 
 def test_embeddings_in_the_joint_model_cost_nothing_whatever_there_is_to_spend():
     for given in ({}, {"epsilon": 10}, {"epsilon": 10, "n_nodes": 10}):
-        chosen = recommended(gives="embeddings", **given)
+        chosen = recommended(output="embeddings", **given)
         assert chosen == OwnListEmbedding()
         assert chosen.guarantee(100).epsilon == 0
-    for needs in ({}, {"gives": "embeddings", "model": "public"}):
+    for needs in ({}, {"output": "embeddings", "model": "public"}):
         with pytest.raises(ParameterError, match="epsilon is required"):
             recommended(**needs)
-    with pytest.raises(ParameterError, match="gives must be"):
-        recommended(epsilon=1, gives="both")
+    with pytest.raises(ParameterError, match="output must be"):
+        recommended(epsilon=1, output="both")
 
 
 def test_the_advice_on_public_embeddings_says_what_many_cost():
-    chosen = recommended(epsilon=2, model="public", gives="embeddings")
+    chosen = recommended(epsilon=2, model="public", output="embeddings")
     assert chosen.guarantee(50).epsilon == 100
     said = chosen.when_to_use
     assert "n times epsilon" in said

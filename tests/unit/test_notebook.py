@@ -23,7 +23,7 @@ RANKING = Release(
     values=np.array([[0.5, 0.25, 0.1, 0.05]]),
     sources=(HOSTILE[0],),
     columns=NodeSet.of(HOSTILE),
-    gives="scores",
+    output="scores",
     guarantee=GUARANTEE,
     provenance=Provenance(
         mechanism="<i>m</i>", parameters={}, version="0", noise="secure", ledger=False
@@ -78,7 +78,7 @@ def test_ten_nodes_are_shown_at_most_and_none_of_several_rows_or_embeddings():
     assert Page(many._repr_html_()).cells[1::4] == [str(i) for i in range(49, 39, -1)]
     rows = dataclasses.replace(many, values=np.zeros((2, 50)), sources=(0, 1))
     assert Page(rows._repr_html_()).cells == []
-    embedded = dataclasses.replace(many, gives="embeddings")
+    embedded = dataclasses.replace(many, output="embeddings")
     assert Page(embedded._repr_html_()).cells == []
     assert "embeddings in 50 dimensions" in Page(embedded._repr_html_()).text
 

@@ -38,7 +38,7 @@ PROVENANCE = Provenance(
 )
 
 
-def of(values, sources, columns=None, gives="scores", **changes) -> Release:
+def of(values, sources, columns=None, output="scores", **changes) -> Release:
     values = np.asarray(values, dtype=np.float64)
     if columns is None:
         columns = NodeSet.range(values.shape[1])
@@ -46,7 +46,7 @@ def of(values, sources, columns=None, gives="scores", **changes) -> Release:
         values=values,
         sources=tuple(sources),
         columns=columns,
-        gives=gives,
+        output=output,
         guarantee=dataclasses.replace(GUARANTEE, **changes),
         provenance=PROVENANCE,
     )
@@ -58,7 +58,7 @@ def assert_same(found: Release, expected: Release) -> None:
     assert found.sources == expected.sources
     assert [type(s) for s in found.sources] == [type(s) for s in expected.sources]
     assert found.columns == expected.columns
-    assert found.gives == expected.gives
+    assert found.output == expected.output
     assert found.guarantee == expected.guarantee
     assert found.provenance == expected.provenance
     assert str(found) == str(expected)
@@ -69,7 +69,7 @@ def assert_same(found: Release, expected: Release) -> None:
 
 def test_a_release_is_frozen_and_its_values_are_read_only():
     made = of([[1.0, 2.0], [3.0, 4.0]], [0, 1])
-    for name in ("values", "sources", "columns", "gives", "guarantee", "provenance"):
+    for name in ("values", "sources", "columns", "output", "guarantee", "provenance"):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(made, name, None)
     for array in (made.values, made.values[0], made.row(1), made.values.T):
@@ -116,7 +116,7 @@ def test_what_is_written_comes_back_bit_for_bit(suffix, ids, sources, tmp_path):
     made = of([FLOATS, FLOATS[::-1]], sources, NodeSet.of(ids))
     made.write(tmp_path / f"r{suffix}")
     assert_same(Release.read(tmp_path / f"r{suffix}"), made)
-    embedded = of([FLOATS[:4], FLOATS[-4:]], sources, gives="embeddings")
+    embedded = of([FLOATS[:4], FLOATS[-4:]], sources, output="embeddings")
     embedded.write(tmp_path / f"e{suffix}")
     assert_same(Release.read(tmp_path / f"e{suffix}"), embedded)
 
@@ -214,10 +214,10 @@ def test_a_missing_file_is_named(suffix, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("gives", ["scores", "embeddings"])
-def test_a_file_cut_short_or_not_a_release_is_an_input_error(suffix, gives, tmp_path):
+@pytest.mark.parametrize("output", ["scores", "embeddings"])
+def test_a_file_cut_short_or_not_a_release_is_an_input_error(suffix, output, tmp_path):
     path = tmp_path / f"r{suffix}"
-    of([[0.5, 0.1], [1, 2]], [0, 1], gives=gives).write(path)
+    of([[0.5, 0.1], [1, 2]], [0, 1], output=output).write(path)
     whole = path.read_bytes()
     for damaged in (
         b"",
@@ -265,10 +265,10 @@ def _set(tree, at, value, *, delete=False):
     return tree
 
 
-@pytest.mark.parametrize("gives", ["scores", "embeddings"])
-def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(gives, tmp_path):
+@pytest.mark.parametrize("output", ["scores", "embeddings"])
+def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(output, tmp_path):
     path = tmp_path / "r.json"
-    made = of([[0.5, 0.1], [1, 2]], [0, 1], gives=gives)
+    made = of([[0.5, 0.1], [1, 2]], [0, 1], output=output)
     made.write(path)
     whole = json.loads(path.read_text())
     wrong = [
@@ -300,7 +300,7 @@ def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(gives, tmp_
                 continue
             # What still can be read is a release in its own right.
             assert found.values.shape == (len(found.sources), len(found.columns))
-            assert found.gives in ("scores", "embeddings")
+            assert found.output in ("scores", "embeddings")
             assert isinstance(found.guarantee.private, bool)
 
 
@@ -385,9 +385,9 @@ def test_top_needs_to_know_whose_row():
 
 def test_embeddings_have_no_ranking():
     with pytest.raises(ParameterError, match="an embedding has no ranking"):
-        of([[0.1, 0.2]], [0], gives="embeddings").top(1)
+        of([[0.1, 0.2]], [0], output="embeddings").top(1)
     with pytest.raises(ParameterError, match="embeddings already"):
-        embed(of([[0.1, 0.2]], [0], gives="embeddings"))
+        embed(of([[0.1, 0.2]], [0], output="embeddings"))
 
 
 # --- What it says, and post-processing ------------------------------------------------------
@@ -398,7 +398,7 @@ def test_printing_names_the_mechanism_the_shape_and_the_whole_guarantee():
     assert text.startswith("push-flow-cap: 1 row, scores of 2 nodes. ")
     assert str(GUARANTEE) in text
     assert repr(of([[0.1, 0.2]], [0])) == text
-    many = str(of(np.zeros((2, 5)), [0, 1], gives="embeddings"))
+    many = str(of(np.zeros((2, 5)), [0, 1], output="embeddings"))
     assert many.startswith("push-flow-cap: 2 rows, embeddings in 5 dimensions. ")
     assert "0.1," not in text, "the values are not part of the sentence"
 
@@ -409,7 +409,7 @@ def test_post_processing_keeps_the_guarantee_and_adds_its_step():
     assert embedded.guarantee == made.guarantee
     assert embedded.sources == made.sources
     assert embedded.values.shape == (2, 5)
-    assert embedded.gives == "embeddings"
+    assert embedded.output == "embeddings"
     assert embedded.provenance.mechanism == (
         "push-flow-cap > instant-embedding(dimension=5, hash_key='k')"
     )
@@ -433,8 +433,8 @@ def test_a_ranking_can_leave_nodes_out_or_keep_to_candidates():
 # --- Uncertainty ----------------------------------------------------------------------------
 
 
-def uncertain(half, gives="scores", sources=(0, 1)) -> Release:
-    made = of([[0.9, 0.5, 0.45], [0.1, 0.3, 0.2]][: len(sources)], sources, gives=gives)
+def uncertain(half, output="scores", sources=(0, 1)) -> Release:
+    made = of([[0.9, 0.5, 0.45], [0.1, 0.3, 0.2]][: len(sources)], sources, output=output)
     return dataclasses.replace(made, uncertainty=np.asarray(half, dtype=np.float64))
 
 
@@ -463,7 +463,7 @@ def test_uncertainty_must_fit(half):
     with pytest.raises(ParameterError, match="one value per score, or one per row"):
         uncertain(half)
     with pytest.raises(ParameterError, match="one value per score"):
-        uncertain(PER_ROW, gives="embeddings")
+        uncertain(PER_ROW, output="embeddings")
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan])
@@ -563,7 +563,7 @@ def test_what_one_owner_knows_is_not_hung_on_several_rows():
 
 def test_embeddings_come_as_a_sparse_matrix_and_scores_do_not():
     values = np.array([[0.0, 0.5, 0.0], [-1.0, 0.0, 0.0]])
-    made = of(values, ["b", "a"], gives="embeddings").to_scipy()
+    made = of(values, ["b", "a"], output="embeddings").to_scipy()
     assert made.nnz == 2
     np.testing.assert_array_equal(made.toarray(), values)
     with pytest.raises(ParameterError, match="holds scores"):

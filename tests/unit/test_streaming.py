@@ -72,7 +72,9 @@ def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_
     whole = folder.read()
     assert whole.values.tobytes() == one.values.tobytes()
     assert whole.sources == one.sources
-    assert (whole.uncertainty is None) == (one.uncertainty is None) == (mechanism.gives != "scores")
+    assert (
+        (whole.uncertainty is None) == (one.uncertainty is None) == (mechanism.output != "scores")
+    )
     if one.uncertainty is not None:
         assert whole.uncertainty.tobytes() == one.uncertainty.tobytes()
     assert folder.guarantee == one.guarantee

@@ -101,8 +101,8 @@ def evaluate(
     tried = _mechanisms(mechanism, epsilon, parameters) if mechanism else None
     wanted = _MEASURED.get(protocol or "")
     for one in tried or ():
-        if wanted not in (None, one.gives):
-            raise ParameterError(f"--protocol {protocol}: {one.name} gives {one.gives}")
+        if wanted not in (None, one.output):
+            raise ParameterError(f"--protocol {protocol}: {one.name} gives {one.output}")
     read: ev.Graph | ev.History
     if over_time is not None:
         read = ev.History.open(place)
@@ -156,7 +156,7 @@ def _mechanisms(
     made = []
     for name, kind in kinds.items():
         its = {option: value for option, value in given.items() if option in known[name]}
-        usual = EPSILONS["suggestions" if kind.gives == "suggestions" else "rankings"]
+        usual = EPSILONS["suggestions" if kind.output == "suggestions" else "rankings"]
         losses = (epsilons or usual) if "epsilon" in known[name] else [None]
         made += [make_mechanism(name, None, settings=settings, epsilon=e, **its) for e in losses]
     return made

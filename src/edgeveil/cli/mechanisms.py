@@ -25,7 +25,7 @@ from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
-    from edgeveil.mechanisms.base import Gives
+    from edgeveil.mechanisms.base import OutputKind
 
 _SAY_EPSILON = "--epsilon is required (for example --epsilon 1); smaller is more private"
 
@@ -39,10 +39,10 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     """
     rows = list(_listed())
     if format != "table":
-        print_table(["name", "gives", "does", "protects", "use"], rows, style=format)
+        print_table(["name", "output", "does", "protects", "use"], rows, style=format)
         return
-    for name, gives, *parts in rows:  # too long for columns
-        sys.stdout.write(f"{name} ({gives})\n")
+    for name, output, *parts in rows:  # too long for columns
+        sys.stdout.write(f"{name} ({output})\n")
         for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
             sys.stdout.write(f"{fill(f'  {label}: {words}', 80, subsequent_indent='    ')}\n")
 
@@ -57,7 +57,7 @@ def _listed() -> Iterator[tuple[str, str, str, str, str]]:
             yield name, "cannot be used", str(error), "", ""
             continue
         does = (kind.__doc__ or "").strip().partition("\n")[0]
-        yield name, kind.gives, does, _protects(kind), kind.when_to_use
+        yield name, kind.output, does, _protects(kind), kind.when_to_use
 
 
 def _protects(kind: type[Mechanism]) -> str:
@@ -82,8 +82,8 @@ def _protects(kind: type[Mechanism]) -> str:
     return words
 
 
-def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
-    """The class with this name on the command line; `gives` is what the command needs."""
+def find_mechanism(name: str, output: OutputKind | None = None) -> type[Mechanism]:
+    """The class with this name on the command line; `output` is what the command needs."""
     from edgeveil.mechanisms import MECHANISMS
 
     kinds = {kind.name: kind for kind in MECHANISMS}
@@ -92,7 +92,7 @@ def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
     announced = _announced()
     if ":" in name or name in announced:
         return _loaded(announced.get(name, name))
-    known = [kind.name for kind in MECHANISMS if gives in (None, kind.gives)] + [*announced]
+    known = [kind.name for kind in MECHANISMS if output in (None, kind.output)] + [*announced]
     raise ParameterError(
         f'there is no mechanism "{name}"{did_you_mean(name, known) or "."} There are: '
         f"{', '.join(known)}; one of your own is named by its place, package.module:Class"
@@ -125,7 +125,7 @@ def _loaded(place: str) -> type[Mechanism]:
         )
     lacks = [name for name in Mechanism.__annotations__ if not hasattr(found, name)]
     lacks += sorted(found.__abstractmethods__)
-    if getattr(found, "gives", None) == "suggestions" and found.lists is Mechanism.lists:
+    if getattr(found, "output", None) == "suggestions" and found.lists is Mechanism.lists:
         lacks.append("lists")
     if lacks:
         raise ParameterError(f"{place} is not a mechanism: it lacks {', '.join(lacks)}")
@@ -137,7 +137,7 @@ def _loaded(place: str) -> type[Mechanism]:
 
 def make_mechanism(
     name: str | None,
-    gives: Gives | None,
+    output: OutputKind | None,
     /,
     n_nodes: int | None = None,
     settings: Sequence[str] | None = None,
@@ -151,16 +151,16 @@ def make_mechanism(
 
     given = {option: value for option, value in options.items() if value is not None}
     if name is not None:
-        kind = find_mechanism(name, gives)
-    elif "epsilon" not in given and (gives != "embeddings" or given.get("model") == "public"):
+        kind = find_mechanism(name, output)
+    elif "epsilon" not in given and (output != "embeddings" or given.get("model") == "public"):
         raise ParameterError(_SAY_EPSILON)
     else:
-        assert gives != "suggestions"  # they have a mechanism of their own
+        assert output != "suggestions"  # they have a mechanism of their own
         asked = {"epsilon": given.get("epsilon"), "model": given.get("model", "joint")}
-        kind = type(recommended(**asked, gives=gives or "scores", n_nodes=n_nodes))
+        kind = type(recommended(**asked, output=output or "scores", n_nodes=n_nodes))
     name = name or kind.name
-    if gives is not None and kind.gives != gives:
-        raise ParameterError(f"{name} gives {kind.gives}; {gives} are asked for")
+    if output is not None and kind.output != output:
+        raise ParameterError(f"{name} gives {kind.output}; {output} are asked for")
     known = fields_of(kind)
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only

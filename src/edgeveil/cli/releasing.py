@@ -118,7 +118,7 @@ def make_release(
 
     An `out` without a suffix is a folder, written while the rows are made.
     """
-    how, what = setup.how, _ROWS[mechanism.gives]
+    how, what = setup.how, _ROWS[mechanism.output]
     folder = out if out is not None and not out.suffix else None
     with ExitStack() as bar:
         options: Options = {
@@ -160,7 +160,7 @@ def make_release(
                     made = make(question, price)
             finally:
                 bar.close()
-            of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
+            of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.output == "scores" else ""
             deliver(made, out, f"{counted(len(question.indices), what)}{of}", put_out)
     say_guarantee(made, out, how)
 
@@ -275,7 +275,7 @@ def _print_price(question: Question, found: Price | None, style: Format) -> None
         style=style,
         about={"dry_run": True, "charged_before": found is not None and not found.n_new},
         title=f"price of {question.mechanism.name} for "
-        f"{counted(n_rows, _FOR[question.mechanism.gives])}",
+        f"{counted(n_rows, _FOR[question.mechanism.output])}",
     )
     if found is None:
         say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")

@@ -214,12 +214,12 @@ def evaluate(
         listed: Iterable[Any] = [mechanisms] if one else mechanisms  # type: ignore[assignment]
         given = [check_mechanism(mechanism) for mechanism in listed]
     if protocol is None:
-        scores = given is not None and any(m.gives == "scores" for m in given)
+        scores = given is not None and any(m.output == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"
     check_choice("protocol", protocol, "suggestions", "rankings")
     lists = protocol == "suggestions"
     wanted = "suggestions" if lists else "scores"
-    if other := [m.name for m in given or () if m.gives != wanted]:
+    if other := [m.name for m in given or () if m.output != wanted]:
         raise ParameterError(f"{other[0]} gives no {wanted}, which {protocol} are measured by")
     sources = check_int("sources", (150 if lists else 30) if sources is None else sources)
     k = check_int("k", (20 if lists else 100) if k is None else k)

@@ -48,7 +48,7 @@ _BLOCK = 64  # sources measured together
 
 Scores = dict[tuple[str, str], npt.NDArray[np.float64]]
 Vector = npt.NDArray[np.float64]
-# Gives, for each of several releases, its rows and what all of its sources share.
+# OutputKind, for each of several releases, its rows and what all of its sources share.
 Draw = Callable[[Graph, Any, Sequence[int], int, NoiseSource], Iterator[tuple[Rows, Any]]]
 
 
@@ -125,7 +125,7 @@ def measure_ranking(
     `exact` is the PageRank of the sources, if it is known already; `draw` makes the rows, where
     there is a faster way for this mechanism.
     """
-    if mechanism.gives != "scores":
+    if mechanism.output != "scores":
         raise ParameterError("only a mechanism that gives scores has a ranking")
     if exact is None:
         exact = personalized_pagerank(graph, sources)

@@ -19,7 +19,7 @@ def recommended(
     *,
     epsilon: float | None = None,
     model: Literal["joint", "public"] = "joint",
-    gives: Literal["scores", "embeddings"] = "scores",
+    output: Literal["scores", "embeddings"] = "scores",
     n_nodes: int | None = None,
 ) -> Mechanism:
     """The mechanism to start with at this epsilon, by a fixed rule that never sees the data.
@@ -47,7 +47,7 @@ def recommended(
         Privacy loss. Not needed for embeddings in the joint model.
     model : {"joint", "public"}
         Who may see a row: only the member at its source, or anyone.
-    gives : {"scores", "embeddings"}
+    output : {"scores", "embeddings"}
         What to compute.
     n_nodes : int, optional
         Size of the public node set. Without it, edge flipping is not considered.
@@ -58,17 +58,17 @@ def recommended(
     'two-hop'
     >>> recommended(epsilon=10, n_nodes=10_000).name
     'edge-flipping'
-    >>> recommended(gives="embeddings").name
+    >>> recommended(output="embeddings").name
     'own-list-embedding'
     """
     check_model(model)
-    check_choice("gives", gives, "scores", "embeddings")
-    if gives == "embeddings" and model == "joint":
+    check_choice("output", output, "scores", "embeddings")
+    if output == "embeddings" and model == "joint":
         return mechanisms.OwnListEmbedding()
     if epsilon is None:
         raise ParameterError("epsilon is required (for example epsilon=1); smaller is more private")
     check_epsilon(epsilon)
-    if gives == "embeddings":
+    if output == "embeddings":
         return mechanisms.DPInstantEmbedding(epsilon=epsilon, model="public")
     if n_nodes is not None and epsilon >= _ENOUGH_FOR_FLIPPING:
         false_edges = n_nodes / (1 + math.exp(min(epsilon, 700.0)))

@@ -49,8 +49,8 @@ def mechanism_for_lists(
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
         return Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
-    if check_mechanism(mechanism).gives != "suggestions":
-        raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, not lists")
+    if check_mechanism(mechanism).output != "suggestions":
+        raise ParameterError(f"{mechanism.name} gives {mechanism.output}, not lists")
     if knows_followers:
         raise ParameterError("knows_followers is for the default mechanism; give it to yours")
     _refuse_two_values(mechanism, epsilon=epsilon)
@@ -120,7 +120,7 @@ def rank(
     """
     graph = graph_of(graph)
     chosen = _chosen(mechanism, epsilon, model, n_nodes=graph.n_nodes)
-    if chosen.gives != "scores":
+    if chosen.output != "scores":
         raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
     # Look up all ids before the charge: an unknown id must not charge anybody.
     left_out = [
@@ -203,9 +203,9 @@ def embed(
                 "mechanism that is to use it (mechanism=)"
             )
         mechanism = own_list(graph, dimension)
-    elif check_mechanism(mechanism).gives != "embeddings":
+    elif check_mechanism(mechanism).output != "embeddings":
         raise ParameterError(
-            f"{mechanism.name} gives {mechanism.gives}; edgeveil.results.postprocess.embed makes "
+            f"{mechanism.name} gives {mechanism.output}; edgeveil.results.postprocess.embed makes "
             "embeddings of scores"
         )
     else:

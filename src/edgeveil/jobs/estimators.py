@@ -180,7 +180,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             noise=None if seed is None else NoiseSource.insecure(seed),
         )
         width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
-        self.release_: Release = made if made.gives == "embeddings" else embed(made, **width)
+        self.release_: Release = made if made.output == "embeddings" else embed(made, **width)
         self.embedding_: Rows = (
             self.release_.to_scipy() if self.sparse else self.release_.to_numpy()
         )
@@ -241,7 +241,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.dimension == "nodes":
             raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
         if chosen is None:
-            best = recommended(epsilon=self.epsilon, model=self.model, gives="embeddings")
+            best = recommended(epsilon=self.epsilon, model=self.model, output="embeddings")
             if self.dimension is None:
                 return best
             # Every mechanism is a dataclass, which its protocol cannot say.

@@ -175,8 +175,8 @@ def make_folder(
         assert isinstance(work, Paid)
         work.check_same(there)
         return there
-    files, gives = work.files(), question.mechanism.gives
-    return ReleaseFolder.write(folder, gives, *work.about, files, overwrite=overwrite)
+    files, output = work.files(), question.mechanism.output
+    return ReleaseFolder.write(folder, output, *work.about, files, overwrite=overwrite)
 
 
 def _release_in(folder: Path) -> ReleaseFolder | None:
@@ -279,7 +279,7 @@ def _fit(question: Question, numbers: tuple[Noised, ...]) -> Any:
 def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
     """Split the sources into parts; a worker takes one part at a time."""
     size = rows_at_once(question.width, _PART_BYTES)
-    if question.mechanism.gives == "suggestions":
+    if question.mechanism.output == "suggestions":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
         yield tuple(indices[first : first + size].tolist())

@@ -81,9 +81,9 @@ class Question:
     @property
     def width(self) -> int:
         """Numbers in a row, for suggestions at most; public."""
-        if self.mechanism.gives == "scores":
+        if self.mechanism.output == "scores":
             return self.graph.n_nodes
-        if self.mechanism.gives == "suggestions":
+        if self.mechanism.output == "suggestions":
             return 2 * STORED  # the stored evidence of a member, and the list made of it
         return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
@@ -136,7 +136,7 @@ class Question:
     @cached_property
     def lists_made(self) -> dict[str, Any]:
         """The parameters of the lists, as plain public data; empty for other kinds of rows."""
-        if self.mechanism.gives != "suggestions":
+        if self.mechanism.output != "suggestions":
             return {}
         k, among = self.lists
         if among is None:
@@ -232,7 +232,7 @@ def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarant
 def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:
     """Take k and candidates out of the options, and look up the ids before anything is charged."""
     wanted = {name: given.pop(name) for name in ("k", "candidates") if name in given}
-    if wanted and check_mechanism(mechanism).gives != "suggestions":
+    if wanted and check_mechanism(mechanism).output != "suggestions":
         raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
     if "k" in wanted:
         check_int("k", wanted["k"], 1, 10_000)

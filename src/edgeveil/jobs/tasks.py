@@ -101,7 +101,7 @@ class Task:
                 evidence.append(made)
                 continue
             found = [made]
-            if mechanism.gives == "scores":
+            if mechanism.output == "scores":
                 half = mechanism.uncertainty(made, self.shared, views)
                 found += [] if half is None else [half]
             wholes = wholes or [np.empty((total, *array.shape[1:])) for array in found]
@@ -132,8 +132,8 @@ class Task:
             values=made.rows,
             uncertainty=made.uncertainty,
             sources=ids,
-            columns=nodes if mechanism.gives == "scores" else NodeSet.range(made.rows.shape[1]),
-            gives=mechanism.gives,
+            columns=nodes if mechanism.output == "scores" else NodeSet.range(made.rows.shape[1]),
+            output=mechanism.output,
             **about._asdict(),
         )
 

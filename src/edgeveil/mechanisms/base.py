@@ -37,7 +37,7 @@ from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, KnownEdges, Model
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised
-from edgeveil.results.provenance import Gives as Gives
+from edgeveil.results.provenance import OutputKind as OutputKind
 
 Rows = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
-    gives: ClassVar[Gives]
+    output: ClassVar[OutputKind]
     when_to_use: ClassVar[str]
     theorem: ClassVar[str]  # page of the proof
 
@@ -256,7 +256,7 @@ def local_views(
     return LocalViews(at, views, starts, graph.nodes, known, births)
 
 
-_NAMES = ("name", "gives", "when_to_use", "theorem")
+_NAMES = ("name", "output", "when_to_use", "theorem")
 
 
 def check_mechanism(given: Any) -> Mechanism:
@@ -269,7 +269,7 @@ def check_mechanism(given: Any) -> Mechanism:
     lacking = [name for name in _NAMES if not hasattr(given, name)]
     if lacking:
         raise ParameterError(f"{type(given).__name__} must have {' and '.join(lacking)}")
-    if given.gives == "suggestions" and type(given).lists is Mechanism.lists:
+    if given.output == "suggestions" and type(given).lists is Mechanism.lists:
         raise ParameterError(f"{given.name} gives suggestions, so it needs a method `lists`")
     return given
 

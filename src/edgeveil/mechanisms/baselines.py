@@ -12,9 +12,9 @@ from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import (
     Asking,
-    Gives,
     LocalViews,
     Mechanism,
+    OutputKind,
     OwnListOnly,
     Rows,
     check_parameters,
@@ -36,7 +36,7 @@ class NonPrivate(Mechanism):
     """
 
     name: ClassVar[str] = "non-private"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "the truth, for the curator only"
     theorem: ClassVar[str] = "docs/theory/baselines.md"
 
@@ -73,7 +73,7 @@ class OwnNeighbours(OwnListOnly):
     """
 
     name: ClassVar[str] = "own-neighbours"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "no budget at all: the baseline that all others have to beat"
     theorem: ClassVar[str] = "docs/theory/baselines.md"
 

@@ -21,9 +21,9 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
-    Gives,
     LocalViews,
     Mechanism,
+    OutputKind,
     Rows,
     check_parameters,
     laplace_uncertainty,
@@ -133,7 +133,7 @@ class DPPushFlowCap(CappedFlow):
     """
 
     name: ClassVar[str] = "push-flow-cap"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = (
         "to compare with the paper, or where a bound on the L1 error is wanted"
     )
@@ -186,7 +186,7 @@ class DPForwardCap(Mechanism):
     """
 
     name: ClassVar[str] = "forward-cap"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "as push-flow-cap, with nodes' own values uncut"
     theorem: ClassVar[str] = "docs/theory/forward-cap.md"
 
@@ -246,7 +246,7 @@ class DPSparsePPR(CappedFlow):
     """
 
     name: ClassVar[str] = "sparse-ppr"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "a short list of large scores is all that is needed"
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 
@@ -308,7 +308,7 @@ class DPInstantEmbedding(CappedFlow):
     """
 
     name: ClassVar[str] = "instant-embedding"
-    gives: ClassVar[Gives] = "embeddings"
+    output: ClassVar[OutputKind] = "embeddings"
     when_to_use: ClassVar[str] = (
         "to compare with the paper's embeddings, or a few public ones; n public ones cost n times "
         "epsilon: for many, hash the scores of edge-flipping"
@@ -360,7 +360,7 @@ class DPEmbeddingSparse(CappedFlow):
     """
 
     name: ClassVar[str] = "embedding-sparse"
-    gives: ClassVar[Gives] = "embeddings"
+    output: ClassVar[OutputKind] = "embeddings"
     when_to_use: ClassVar[str] = "to compare with the paper's sparse embeddings"
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 

@@ -19,9 +19,9 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
-    Gives,
     LocalViews,
     Mechanism,
+    OutputKind,
     Rows,
     check_parameters,
     laplace_uncertainty,
@@ -61,7 +61,7 @@ class DPPushFlow(Mechanism):
     """
 
     name: ClassVar[str] = "push-flow"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "every possible graph is known to have a high minimum degree"
     theorem: ClassVar[str] = "docs/theory/dp-push-flow.md"
 

@@ -15,7 +15,14 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Asking, Gives, LocalViews, OnceForAll, Rows, check_parameters
+from edgeveil.mechanisms.base import (
+    Asking,
+    LocalViews,
+    OnceForAll,
+    OutputKind,
+    Rows,
+    check_parameters,
+)
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Bits, Noised
@@ -47,7 +54,7 @@ class EdgeFlipping(OnceForAll):
     """
 
     name: ClassVar[str] = "edge-flipping"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = (
         "the default for rankings where epsilon is large for the graph's size: it adds "
         "n / (1 + e^epsilon) false edges to a node, and beats the others where that is at most 4"

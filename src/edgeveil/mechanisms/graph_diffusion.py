@@ -15,7 +15,14 @@ from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Asking, Gives, LocalViews, Mechanism, Rows, check_parameters
+from edgeveil.mechanisms.base import (
+    Asking,
+    LocalViews,
+    Mechanism,
+    OutputKind,
+    Rows,
+    check_parameters,
+)
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -49,7 +56,7 @@ class GraphDiffusion(Mechanism):
     """
 
     name: ClassVar[str] = "graph-diffusion"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = "to compare with noisy diffusion"
     theorem: ClassVar[str] = "docs/theory/graph-diffusion.md"
 

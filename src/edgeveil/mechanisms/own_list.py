@@ -10,7 +10,7 @@ import numpy as np
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import NodeHash, hash_nodes, unhashed
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Gives, LocalViews, OwnListOnly, Rows, check_parameters
+from edgeveil.mechanisms.base import LocalViews, OutputKind, OwnListOnly, Rows, check_parameters
 from edgeveil.privacy.statistic import Noised
 
 
@@ -38,7 +38,7 @@ class OwnListEmbedding(OwnListOnly):
     """
 
     name: ClassVar[str] = "own-list-embedding"
-    gives: ClassVar[Gives] = "embeddings"
+    output: ClassVar[OutputKind] = "embeddings"
     when_to_use: ClassVar[str] = (
         "the default for embeddings in the joint model: it costs nothing; wide or without a hash, "
         "it gained at most a point of accuracy from a noisy second hop at epsilon <= 2"

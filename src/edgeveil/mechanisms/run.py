@@ -209,14 +209,14 @@ def rows_after(
     """The rows, given the shared part; `noise` is the release's key for rows."""
     groups = groups_of(mechanism, graph.n_nodes, len(sources))
     made = [make_rows(mechanism, graph, shared, sources[here], noise)[0] for here in groups]
-    return Evidence.joined(made) if mechanism.gives == "suggestions" else np.concatenate(made)
+    return Evidence.joined(made) if mechanism.output == "suggestions" else np.concatenate(made)
 
 
 def groups_of(mechanism: Mechanism, n_nodes: int, count: int) -> list[slice]:
     """Split this many sources into groups whose rows are computed at once."""
     if count == 0:
         raise ParameterError("sources must name at least one node, got none")
-    size = _LISTS if mechanism.gives == "suggestions" else rows_at_once(n_nodes)
+    size = _LISTS if mechanism.output == "suggestions" else rows_at_once(n_nodes)
     return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 
 

@@ -16,7 +16,13 @@ from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import Asking, Gives, LocalViews, Mechanism, partly_shared_guarantee
+from edgeveil.mechanisms.base import (
+    Asking,
+    LocalViews,
+    Mechanism,
+    OutputKind,
+    partly_shared_guarantee,
+)
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -60,7 +66,7 @@ class Suggest(Mechanism):
     """
 
     name: ClassVar[str] = "suggest"
-    gives: ClassVar[Gives] = "suggestions"
+    output: ClassVar[OutputKind] = "suggestions"
     when_to_use: ClassVar[str] = "the default for suggestions: whom a member may know"
     theorem: ClassVar[str] = "docs/theory/suggestions.md"
 

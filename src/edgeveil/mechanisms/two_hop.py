@@ -35,10 +35,10 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
-    Gives,
     LocalViews,
     Mechanism,
     OnceForAll,
+    OutputKind,
     Rows,
     check_parameters,
     partly_shared_guarantee,
@@ -112,7 +112,7 @@ class TwoHop(Mechanism):
     """
 
     name: ClassVar[str] = "two-hop"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = (
         "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
         "hop; below, it equals degree-prior"
@@ -232,7 +232,7 @@ class DegreePrior(OnceForAll):
     """
 
     name: ClassVar[str] = "degree-prior"
-    gives: ClassVar[Gives] = "scores"
+    output: ClassVar[OutputKind] = "scores"
     when_to_use: ClassVar[str] = (
         "many members who may collude, epsilon below 0.4, or the public model: one release for "
         "everybody"

@@ -111,7 +111,7 @@ def member_lists(
     hidden: Graph | None = None,
 ) -> list[MemberList]:
     """Released lists; with the graph also lists without privacy, and marks of right names."""
-    kinds = {release.gives for release in releases}
+    kinds = {release.output for release in releases}
     if not kinds <= {"scores", "suggestions"}:
         raise ParameterError("a page shows suggestions and rankings: embeddings have no order")
     members = dict.fromkeys(m for release in releases for m in release.sources)

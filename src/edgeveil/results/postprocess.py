@@ -20,7 +20,7 @@ def embed(release: Release, *, dimension: int = 256, hash_key: str = "edgeveil")
     hash_key : str
         Chooses the public hash of nodes to dimensions.
     """
-    if release.gives != "scores":
+    if release.output != "scores":
         raise ParameterError("this release holds embeddings already")
     node_hash = hash_nodes(release.columns, dimension, hash_key)
     return release.with_values(

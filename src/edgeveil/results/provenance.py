@@ -9,21 +9,21 @@ from typing import Any, Literal
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
 
-Gives = Literal["scores", "embeddings", "suggestions"]
+OutputKind = Literal["scores", "embeddings", "suggestions"]
 
 # Names in files of what a release holds
-KINDS: dict[Gives, str] = {
+KINDS: dict[OutputKind, str] = {
     "scores": "nodes",
     "embeddings": "dimensions",
     "suggestions": "suggestions",
 }
 
 
-def gives_of(kind: str) -> Gives:
+def output_of(kind: str) -> OutputKind:
     """What a release holds, from its name in files."""
-    for gives, word in KINDS.items():
+    for output, word in KINDS.items():
         if word == kind:
-            return gives
+            return output
     raise InputError(f"there is no release of {kind!r}")
 
 
@@ -60,10 +60,10 @@ class Provenance:
     lists: Mapping[str, Any] = field(default_factory=dict)
 
 
-def label_of(gives: Gives, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
+def label_of(output: OutputKind, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
     """The label of released values: kind, guarantee and provenance, as plain data."""
     return {
-        "kind": KINDS[gives],
+        "kind": KINDS[output],
         "guarantee": guarantee.as_dict(),
         "statement": str(guarantee),
         "provenance": asdict(provenance),

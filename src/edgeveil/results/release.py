@@ -18,7 +18,7 @@ from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import Gives, Provenance, gives_of
+from edgeveil.results.provenance import OutputKind, Provenance, output_of
 from edgeveil.results.tabular import Tabular, about_of, read_only
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Release(Tabular):
         The source nodes.
     columns : NodeSet
         The nodes that the columns belong to, or the dimensions 0, 1, ... of embeddings.
-    gives : {"scores", "embeddings"}
+    output : {"scores", "embeddings"}
         What the values are.
     guarantee : Guarantee
         What is protected; everything made from the release keeps it.
@@ -58,7 +58,7 @@ class Release(Tabular):
     values: npt.NDArray[np.float64]
     sources: tuple[NodeId, ...]
     columns: NodeSet
-    gives: Gives
+    output: OutputKind
     guarantee: Guarantee
     provenance: Provenance
     uncertainty: npt.NDArray[np.float64] | None = None
@@ -68,19 +68,19 @@ class Release(Tabular):
         values = read_only(self.values, np.float64)
         if values.shape != (len(self.sources), len(self.columns)):
             raise ParameterError("a release needs one row per source and one value per column")
-        if self.gives not in ("scores", "embeddings"):
-            raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
+        if self.output not in ("scores", "embeddings"):
+            raise ParameterError(f"output must be 'scores' or 'embeddings', got {self.output!r}")
         object.__setattr__(self, "values", values)
         if self.uncertainty is not None:
             half = read_only(self.uncertainty, np.float64)
-            if self.gives != "scores" or half.shape not in (values.shape, (len(values), 1)):
+            if self.output != "scores" or half.shape not in (values.shape, (len(values), 1)):
                 raise ParameterError("uncertainty needs one value per score, or one per row")
             if not (half >= 0).all():
                 raise ParameterError("uncertainty must not be negative")
             object.__setattr__(self, "uncertainty", half)
         if self.shown is not None:
             shown = read_only(np.array(self.shown))
-            if self.gives != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
+            if self.output != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
                 raise ParameterError("shown needs one truth value per node")
             object.__setattr__(self, "shown", shown)
 
@@ -163,7 +163,7 @@ class Release(Tabular):
         self, without: Iterable[NodeId], candidates: Iterable[NodeId] | None
     ) -> npt.NDArray[np.bool_]:
         """Which nodes may be in a ranking."""
-        if self.gives != "scores":
+        if self.output != "scores":
             raise ParameterError("an embedding has no ranking; use a mechanism that gives scores")
         chosen = np.ones(len(self.columns), dtype=np.bool_)
         if candidates is not None:
@@ -193,7 +193,7 @@ class Release(Tabular):
         self,
         values: npt.NDArray[np.float64],
         columns: NodeSet,
-        gives: Gives,
+        output: OutputKind,
         step: str,
     ) -> Release:
         """A new release with values from post-processing; the guarantee stays the same."""
@@ -202,20 +202,20 @@ class Release(Tabular):
             self,
             values=values,
             columns=columns,
-            gives=gives,
+            output=output,
             provenance=provenance,
             uncertainty=None,  # belongs to the old values
             shown=None,
         )
 
     def _what(self) -> str:
-        what = "scores of" if self.gives == "scores" else "embeddings in"
-        unit = "nodes" if self.gives == "scores" else "dimensions"
+        what = "scores of" if self.output == "scores" else "embeddings in"
+        unit = "nodes" if self.output == "scores" else "dimensions"
         rows = counted(len(self.sources), "row")
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
     def _shown(self) -> str:
-        if self.gives != "scores" or len(self.sources) != 1:
+        if self.output != "scores" or len(self.sources) != 1:
             return ""
         lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
         return html_table(("rank", "node", "score", "could be place"), lines)
@@ -246,13 +246,13 @@ class Release(Tabular):
         exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
 
     def _embeddings(self) -> npt.NDArray[np.float64]:
-        if self.gives != "embeddings":
+        if self.output != "embeddings":
             raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
         return self.values
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """One line per source and node that is `shown`, or per source: source, x0, x1, ..."""
-        if self.gives == "embeddings":
+        if self.output == "embeddings":
             return exports.embedding_columns(self.sources, self.values)
         scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
         return exports.score_columns(*scores)
@@ -262,7 +262,7 @@ class Release(Tabular):
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
         label = {"sources": list(self.sources), **self._label()}
-        if self.gives == "scores":
+        if self.output == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
             named, half = zip(self.sources, self.values, strict=True), self.uncertainty
             table |= {f"score of {source}": row for source, row in named}
@@ -290,12 +290,12 @@ class Release(Tabular):
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
         """The inverse of `labelled`. Columns are found by name, in any order."""
-        gives = gives_of(label["kind"])
+        output = output_of(label["kind"])
         if label["format"] == _FIRST_FORMAT:
             # The first format did not record a shared part: all of epsilon adds up.
             label = {**label, "guarantee": label["guarantee"] | {"shared_epsilon": 0.0}}
         sources = tuple(NodeSet.of(label["sources"]))
-        if gives == "scores":
+        if output == "scores":
             columns = NodeSet.of(table["node"])
             names = [f"score of {source}" for source in sources]
         else:
@@ -305,13 +305,13 @@ class Release(Tabular):
                 raise InputError("the rows do not belong to the sources")
         values = np.array([table[name] for name in names], dtype=np.float64)
         return cls(
-            values=values.reshape(len(names), -1) if gives == "scores" else values.T,
+            values=values.reshape(len(names), -1) if output == "scores" else values.T,
             sources=sources,
             columns=columns,
-            gives=gives,
+            output=output,
             **about_of(label),
             uncertainty=cls._uncertainty_from(table, label, sources),
-            shown=np.array(table["shown"]) if gives == "scores" and "shown" in table else None,
+            shown=np.array(table["shown"]) if output == "scores" and "shown" in table else None,
         )
 
     @staticmethod

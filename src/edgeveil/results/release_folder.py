@@ -34,7 +34,7 @@ from edgeveil.graph.exports import (
 )
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import Gives, Provenance, gives_of, label_of
+from edgeveil.results.provenance import OutputKind, Provenance, label_of, output_of
 from edgeveil.results.release import Release
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.results.tabular import about_of
@@ -65,9 +65,9 @@ def file_of(result: Result) -> bytes:
     return parquet_bytes(*result.labelled())
 
 
-def read_result(path: Path, gives: Gives) -> Result:
+def read_result(path: Path, output: OutputKind) -> Result:
     """Read a file of rows, or of lists."""
-    return Suggestions.read(path) if gives == "suggestions" else Release.read(path)
+    return Suggestions.read(path) if output == "suggestions" else Release.read(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class ReleaseFolder:
     ----------
     path : Path
         The folder.
-    gives : {"scores", "embeddings"}
+    output : {"scores", "embeddings"}
         What a column is, as in `Release`.
     guarantee : Guarantee
         What is protected.
@@ -89,7 +89,7 @@ class ReleaseFolder:
     """
 
     path: Path
-    gives: Gives
+    output: OutputKind
     guarantee: Guarantee
     provenance: Provenance
     parts: tuple[PartFile, ...]
@@ -98,7 +98,7 @@ class ReleaseFolder:
     def write(
         cls,
         path: Path,
-        gives: Gives,
+        output: OutputKind,
         guarantee: Guarantee,
         provenance: Provenance,
         parts: Iterable[tuple[int, str, Sequence[NodeId], bytes]],
@@ -124,7 +124,7 @@ class ReleaseFolder:
             _, files, listed = zip(*sorted(written), strict=True)
             made = cls(
                 path=unfinished,
-                gives=gives,
+                output=output,
                 guarantee=guarantee,
                 provenance=provenance,
                 parts=files,
@@ -165,7 +165,7 @@ class ReleaseFolder:
                 raise InputError(f"{folder} was written by another version of edgeveil")
             return cls(
                 path=folder,
-                gives=gives_of(manifest["kind"]),
+                output=output_of(manifest["kind"]),
                 **about_of(manifest),
                 parts=tuple(PartFile(**part) for part in manifest["parts"]),
             )
@@ -180,7 +180,7 @@ class ReleaseFolder:
         return {
             "format": _FORMAT,
             "rows": len(self),
-            **label_of(self.gives, self.guarantee, self.provenance),
+            **label_of(self.output, self.guarantee, self.provenance),
             "parts": [vars(part) for part in self.parts],
         }
 
@@ -202,7 +202,7 @@ class ReleaseFolder:
 
     def __iter__(self) -> Iterator[Result]:
         for part in self.parts:
-            yield read_result(self._check(part), self.gives)
+            yield read_result(self._check(part), self.output)
 
     @property
     def sources(self) -> tuple[NodeId, ...]:
@@ -219,7 +219,7 @@ class ReleaseFolder:
         if source not in ids:
             raise UnknownNodeError(f"the release has no row for {source!r}")
         number = int(parts[ids.index(source)])
-        return read_result(self._check(self.parts[number]), self.gives).only(source)
+        return read_result(self._check(self.parts[number]), self.output).only(source)
 
     def read(self) -> Result:
         """All rows as one release in memory."""

@@ -23,7 +23,7 @@ from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import Gives, Provenance, gives_of
+from edgeveil.results.provenance import OutputKind, Provenance, output_of
 from edgeveil.results.tabular import Tabular, about_of, read_only
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Suggestions(Tabular):
         return self.members
 
     @property
-    def gives(self) -> Gives:  # type: ignore[override]
+    def output(self) -> OutputKind:  # type: ignore[override]
         """What this release holds: "suggestions"."""
         return "suggestions"
 
@@ -349,7 +349,7 @@ class Suggestions(Tabular):
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
         """The inverse of `labelled`; lines may be in any order."""
-        if gives_of(label["kind"]) != "suggestions":
+        if output_of(label["kind"]) != "suggestions":
             raise InputError("a release of another kind")
         members = NodeSet.of(label["members"])
         at, rank = members.indices(list(table["member"])), np.asarray(table["rank"])

@@ -16,7 +16,7 @@ from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import Gives, Provenance, label_of
+from edgeveil.results.provenance import OutputKind, Provenance, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ class Tabular:
     guarantee: Guarantee
     provenance: Provenance
     sources: tuple[NodeId, ...]
-    gives: Gives
+    output: OutputKind
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         raise NotImplementedError
@@ -61,7 +61,7 @@ class Tabular:
 
     def _label(self) -> dict[str, Any]:
         """The format, guarantee and provenance, as plain data."""
-        about = label_of(self.gives, self.guarantee, self.provenance)
+        about = label_of(self.output, self.guarantee, self.provenance)
         return {"format": self.formats[-1], **about}
 
     @cached_property

@@ -300,8 +300,8 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
         if not array.flags.writeable:
             array.flags.writeable = True
         # Rows of evidence are parts of one array; rows of an array may be views of one row.
-        array[: len(array) if mechanism.gives == "suggestions" else 1] = -1
-    if mechanism.gives != "suggestions":
+        array[: len(array) if mechanism.output == "suggestions" else 1] = -1
+    if mechanism.output != "suggestions":
         _require(_same(first[0][1:], kept[0][1:]), "rows of one call share memory")
     _require(all(map(_same, made(), kept)), "rows share memory with the shared part")
 
@@ -341,10 +341,10 @@ def _no_error_on(words: str) -> Iterator[None]:
 
 def _check_rows(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
     """Rows have the shape that the engine allocates, and finite values."""
-    if mechanism.gives == "suggestions":
+    if mechanism.output == "suggestions":
         _check_evidence(mechanism, rows, graph, words)
         return
-    of_scores = mechanism.gives == "scores"
+    of_scores = mechanism.output == "scores"
     shape = (2, graph.n_nodes if of_scores else getattr(mechanism, "dimension", 0))
     _require(rows.shape == shape, f"rows of shape {rows.shape} instead of {shape} on {words}")
     _require(rows.dtype == np.float64, f"rows of {rows.dtype} instead of float64 on {words}")
@@ -405,7 +405,7 @@ def _rows_from_answers(
     given = answered(mechanism.measure(graph, shared, views))
     rows = _as_array(mechanism, mechanism.estimate(given, shared, views), shared, views)
     half = (
-        mechanism.uncertainty(rows.copy(), shared, views) if mechanism.gives == "scores" else None
+        mechanism.uncertainty(rows.copy(), shared, views) if mechanism.output == "scores" else None
     )
     return [rows] if half is None else [rows, half]
 

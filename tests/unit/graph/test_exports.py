@@ -26,12 +26,12 @@ SCORES = Release(
     values=np.array([[0.5, 0.25, -0.0], [1 / 3, 5e-324, 2.0]]),
     sources=("b", "a"),
     columns=NodeSet.of(["a", "b", "c"]),
-    gives="scores",
+    output="scores",
     guarantee=Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_members=2),
     provenance=Provenance(mechanism="m", parameters={}, version="0", noise="secure", ledger=True),
 )
 EMBEDDINGS = dataclasses.replace(
-    SCORES, columns=NodeSet.range(3), gives="embeddings", sources=(7, -(2**63))
+    SCORES, columns=NodeSet.range(3), output="embeddings", sources=(7, -(2**63))
 )
 
 

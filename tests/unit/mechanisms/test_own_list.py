@@ -92,4 +92,4 @@ def test_what_cannot_be_meant_is_refused(wrong, words):
 def test_parameters_are_checked_before_any_graph_is_near(wrong):
     with pytest.raises(ParameterError):
         OwnListEmbedding(**wrong)
-    assert check_mechanism(OwnListEmbedding()).gives == "embeddings"
+    assert check_mechanism(OwnListEmbedding()).output == "embeddings"

@@ -64,7 +64,7 @@ def test_which_mechanisms_know_their_uncertainty():
     knowing = {
         cls.name
         for cls in MECHANISMS
-        if cls.uncertainty is not Mechanism.uncertainty and cls.gives == "scores"
+        if cls.uncertainty is not Mechanism.uncertainty and cls.output == "scores"
     }
     assert knowing == {"push-flow-cap", "forward-cap", "push-flow", "two-hop", "degree-prior"}
 
