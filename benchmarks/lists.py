@@ -24,7 +24,7 @@ from benchmarks.settings import Settings
 from edgeveil import Graph, NoiseSource
 from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.jobs import Local
-from edgeveil.jobs.tasks import About, Part, Task
+from edgeveil.jobs.tasks import Metadata, Part, Task
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.suggest import Suggest
@@ -115,7 +115,7 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
         sample, long = 200, 400
     chosen = rng.choice(graph.n_nodes, min(long, graph.n_nodes), False)
     mechanism, noise = Suggest(epsilon=EPSILON), NoiseSource.secure()
-    about = About(mechanism.guarantee(long), Provenance(
+    about = Metadata(mechanism.guarantee(long), Provenance(
         mechanism=mechanism.name, parameters={}, version="", noise=noise.kind, ledger=False
     ))  # fmt: skip
     task = Task(mechanism=mechanism, graph=graph, shared=shared, about=about)

@@ -20,7 +20,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.jobs.keys import noise_for
 from edgeveil.jobs.request import Question, ReleaseOptions, ask
-from edgeveil.jobs.tasks import About, Made, Part, Parts, Task
+from edgeveil.jobs.tasks import Metadata, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Price
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
@@ -154,7 +154,7 @@ def release_to(
 
 def make(question: Question, price: Price | None = None) -> Result:
     """Make a release in memory; `price` is the ledger's, if it was looked up already."""
-    work, whole = _work_on(question, price), _Collected(question.indices, question.graph.n_nodes)
+    work, whole = _work_on(question, price), RowBuffer(question.indices, question.graph.n_nodes)
     for some in work.rows():
         whole.put(some)
     return work.task.result(whole.made, work.about)
@@ -198,7 +198,7 @@ def _another(folder: Path) -> ParameterError:
     )
 
 
-class _Collected:
+class RowBuffer:
     """Collect rows in the order of their sources, whatever order they are made in."""
 
     def __init__(self, indices: npt.NDArray[np.int64], n_nodes: int) -> None:
@@ -209,7 +209,7 @@ class _Collected:
         self._arrays: dict[str, Rows] = {}
         self._evidence: list[tuple[Any, Evidence]] = []  # with the positions of its rows
 
-    def put(self, some: Made) -> None:
+    def put(self, some: RowBlock) -> None:
         here = self._position[some.sources]
         self.missing -= len(here)
         if isinstance(some.rows, Evidence):
@@ -222,12 +222,12 @@ class _Collected:
                 self._arrays[name][here] = part
 
     @property
-    def made(self) -> Made:
+    def made(self) -> RowBlock:
         if not self._evidence:
-            return Made(self._indices, self._arrays["rows"], self._arrays.get("uncertainty"))
+            return RowBlock(self._indices, self._arrays["rows"], self._arrays.get("uncertainty"))
         positions = np.concatenate([here for here, _ in self._evidence])
         joined = Evidence.joined([rows for _, rows in self._evidence])
-        return Made(self._indices, joined.take(np.argsort(positions)), None)
+        return RowBlock(self._indices, joined.take(np.argsort(positions)), None)
 
     def write(self, path: Path) -> None:
         write_rows(path, self.made)
@@ -250,7 +250,7 @@ class Drawn:
         self.about = question.about(noise=noise)
         self.task = _task(question, _fit(question, numbers))
 
-    def rows(self) -> Iterator[Made]:
+    def rows(self) -> Iterator[RowBlock]:
         """All rows, some at a time, in any order."""
         return (made for _, made in self._run(self.task))
 
@@ -324,11 +324,11 @@ class Paid:
         return sorted(self._stored(), key=lambda batch: batch.number)
 
     @property
-    def about(self) -> About:
+    def about(self) -> Metadata:
         """Guarantee and provenance of the rows."""
         return self._question.about(charged=max(batch.created for batch in self.batches))
 
-    def rows(self) -> Iterator[Made]:
+    def rows(self) -> Iterator[RowBlock]:
         """All rows, a batch at a time."""
         return map(self._rows_in, self.batches)
 
@@ -358,7 +358,7 @@ class Paid:
         its secret. So it does not matter whether that process is still at work.
         """
         stored: list[Batch] = []
-        begun: dict[int, tuple[Batch, _Collected]] = {}
+        begun: dict[int, tuple[Batch, RowBuffer]] = {}
         waiting = self._missing(stored, begun)
         for first in waiting:  # before the first charge there is no task
             parts = chain([first], waiting)
@@ -370,7 +370,7 @@ class Paid:
                     yield batch.store(whole.write)
         yield from stored
 
-    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Collected]]) -> Parts:
+    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, RowBuffer]]) -> Parts:
         """Charge batch by batch; yield the parts of batches that are not stored yet."""
         question, seen, names = self._question, set[str](), iter(self._question.names)
         size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * question.width)))
@@ -385,7 +385,7 @@ class Paid:
                     stored.append(batch)
                     continue
                 indices = question.indices_of(batch.members)
-                begun[batch.number] = batch, _Collected(indices, question.graph.n_nodes)
+                begun[batch.number] = batch, RowBuffer(indices, question.graph.n_nodes)
                 key = self._key(batch).export_key()
                 for sources in _parts(question, indices):
                     yield Part(batch.number, sources), key
@@ -404,7 +404,7 @@ class Paid:
         assert self._shared is not None
         return _fitted(self._question, self._shared)
 
-    def _rows_in(self, batch: Batch) -> Made:
+    def _rows_in(self, batch: Batch) -> RowBlock:
         """The requested rows of a batch, read from the stored artifact.
 
         Not those just made in this process: if another process was first and ran other code
@@ -415,9 +415,9 @@ class Paid:
         sources = held["sources"][wanted]
         if "rates" in held:
             evidence = Evidence(*(held[field.name] for field in fields(Evidence)))
-            return Made(sources, evidence.take(wanted), None)
+            return RowBlock(sources, evidence.take(wanted), None)
         half = held.get("uncertainty")
-        return Made(sources, held["rows"][wanted], None if half is None else half[wanted])
+        return RowBlock(sources, held["rows"][wanted], None if half is None else half[wanted])
 
 
 # Cache of what was fitted to the shared statistics of the last two campaigns, and of their digest,
@@ -477,7 +477,7 @@ def read_shared(path: Path) -> tuple[Noised, ...]:
     return tuple(numbers)
 
 
-def write_rows(path: Path, made: Made) -> None:
+def write_rows(path: Path, made: RowBlock) -> None:
     """Write the rows of a batch; for suggestions, the evidence rather than the lists."""
     if isinstance(made.rows, Evidence):
         _write(path, {"sources": made.sources, **vars(made.rows)})

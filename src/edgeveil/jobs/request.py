@@ -21,7 +21,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.jobs.keys import code_of, describe, parameters_of
-from edgeveil.jobs.tasks import About, Engine, ListOptions, Local
+from edgeveil.jobs.tasks import Engine, ListOptions, Local, Metadata
 from edgeveil.ledger import Campaign, Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism
 from edgeveil.mechanisms.run import rows_at_once
@@ -119,7 +119,7 @@ class Question:
         guarantee = guarantee_for(self.graph, self.mechanism, len(able))
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
-    def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
+    def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> Metadata:
         """Guarantee and provenance of rows drawn from `noise`, or charged to a ledger (when)."""
         private = self.guarantee.private if noise is None else noise.private
         provenance = Provenance(
@@ -131,7 +131,7 @@ class Question:
             created=charged,
             lists=self.lists_made,
         )
-        return About(replace(self.guarantee, private=private), provenance)
+        return Metadata(replace(self.guarantee, private=private), provenance)
 
     @cached_property
     def lists_made(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ Parts = Iterable[tuple[Part, NoiseKey]]
 """Parts, each with the noise key of its batch."""
 
 
-class Made(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows of some sources (indices), and their uncertainty if the mechanism knows it.
 
     For suggestions the rows are the evidence that lists are made from: that is what is stored.
@@ -54,7 +54,7 @@ class Made(NamedTuple):
     uncertainty: Rows | None
 
 
-class About(NamedTuple):
+class Metadata(NamedTuple):
     """What comes with rows wherever they go."""
 
     guarantee: Guarantee
@@ -79,10 +79,12 @@ class Task:
     mechanism: Mechanism
     graph: Graph
     shared: Any  # what `Mechanism.fit_shared` gave
-    about: About | None = None
+    about: Metadata | None = None
     lists: ListOptions = field(default_factory=ListOptions)
 
-    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made | bytes:
+    def __call__(
+        self, part: Part, noise: NoiseSource, check: Callable[[], None]
+    ) -> RowBlock | bytes:
         """Compute the rows; every source has its own noise, however sources are split into parts.
 
         `check` is called between groups of rows and may raise to stop.
@@ -90,7 +92,7 @@ class Task:
         rows = self._rows(part, noise, check)
         return rows if self.about is None else file_of(self.result(rows, self.about))
 
-    def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made:
+    def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> RowBlock:
         mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
         evidence: list[Evidence] = []
         wholes: list[Rows] = []  # rows and uncertainty; groups are copied in and reuse memory
@@ -109,10 +111,10 @@ class Task:
                 whole_array[here] = group
         sources = np.array(part.sources)
         if evidence:
-            return Made(sources, Evidence.joined(evidence), None)
-        return Made(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
+            return RowBlock(sources, Evidence.joined(evidence), None)
+        return RowBlock(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
 
-    def result(self, made: Made, about: About) -> Result:
+    def result(self, made: RowBlock, about: Metadata) -> Result:
         """A Release of the rows, or Suggestions made of the evidence."""
         mechanism, nodes = self.mechanism, self.graph.nodes
         ids = tuple(nodes.take(made.sources.tolist()))

@@ -17,7 +17,7 @@ from edgeveil.ledger.snapshots import SERIES, plain_label
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.series.history import History
-from edgeveil.series.state import About, SeriesFolder
+from edgeveil.series.state import SeriesFolder, SeriesManifest
 
 _NODES_FROM_EDGES = (
     "who has any connection at all, and from when until when, is public knowledge (no node list "
@@ -32,7 +32,7 @@ class Current(NamedTuple):
     place: SeriesFolder
     history: History
     mechanism: Suggest
-    about: About  # as of its last refresh; before the first, of the one that was begun
+    about: SeriesManifest  # as of its last refresh; before the first, of the one that was begun
 
 
 def series_campaign(

@@ -17,7 +17,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Charge
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.series.history import History
-from edgeveil.series.state import About, SeriesFolder
+from edgeveil.series.state import SeriesFolder, SeriesManifest
 
 NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
 
@@ -41,7 +41,7 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
     ParameterError
         If the series in it has another label.
     """
-    about, noted = place.about() or About(""), _noted(history)
+    about, noted = place.about() or SeriesManifest(""), _noted(history)
     for entry in (about.entry, noted.entry):  # also if the series was renewed since
         if entry[0] and ledger.entry(entry[0]) != entry:
             raise LedgerError(
@@ -57,7 +57,7 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
 
 def check_copies(
     ledger: Ledger, place: SeriesFolder, history: History, series: str, number: int
-) -> About:
+) -> SeriesManifest:
     """The state from which the series with this ledger key continues to snapshot `number`.
 
     Raises
@@ -65,9 +65,13 @@ def check_copies(
     LedgerError
         If ledger, history and state do not match. Call `check_folder` first.
     """
-    about, pending, noted = place.about() or About(series), place.pending(), _noted(history)
+    about, pending, noted = (
+        place.about() or SeriesManifest(series),
+        place.pending(),
+        _noted(history),
+    )
     if about.series != series:  # a first refresh, or a renewed series
-        about = About(series)
+        about = SeriesManifest(series)
     begun = pending.until if pending and pending.series == series else 0
     known = [one for one in (about, pending) if one and one.series == series and one.until]
     if about.until > number or any(token_of(history, one.until) != one.token for one in known):
@@ -85,7 +89,7 @@ def check_copies(
 
 
 def _check_windows(
-    ledger: Ledger, place: SeriesFolder, history: History, about: About, begun: int
+    ledger: Ledger, place: SeriesFolder, history: History, about: SeriesManifest, begun: int
 ) -> None:
     """Refuse unless the ledger and the state have the same windows, member by member.
 
@@ -136,12 +140,12 @@ def token_of(history: History, number: int) -> str:
     return snapshots[number - 1].token if number <= len(snapshots) else ""
 
 
-def _noted(history: History) -> About:
+def _noted(history: History) -> SeriesManifest:
     """The note in the history."""
     try:
         held = json.loads((history.path / NOTE).read_text())
-        return About(held["series"], held["until"], entry=tuple(held["entry"]))
+        return SeriesManifest(held["series"], held["until"], entry=tuple(held["entry"]))
     except FileNotFoundError:
-        return About("")
+        return SeriesManifest("")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LedgerError(f"{history.path / NOTE} is damaged") from error

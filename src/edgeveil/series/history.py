@@ -20,7 +20,7 @@ from edgeveil.graph.nodes import Ids, NodeId, NodeSet
 from edgeveil.graph.picking import Columns
 from edgeveil.series.history_ids import IntArray, grow, without_ids
 from edgeveil.series.history_state import (
-    About,
+    HistoryManifest,
     Snapshot,
     State,
     create_folder,
@@ -96,7 +96,7 @@ class History:
             rows = stored_rows(graph, np.ones(len(graph.indices), np.bool_))
             write_state(
                 path,
-                About(secrets.token_hex(16), "", snapshots, ()),
+                HistoryManifest(secrets.token_hex(16), "", snapshots, ()),
                 graph.nodes,
                 np.ones(graph.n_nodes, np.bool_),
                 (some for _, some in rows),
@@ -398,7 +398,9 @@ class History:
             self._rewrite(old, about, old.graph.nodes, rows_anew(old.graph, old.current))
         self._state = read_state(self.path, verify=False)
 
-    def _rewrite(self, old: State, about: About, nodes: NodeSet, rows: Iterator[Rows]) -> None:
+    def _rewrite(
+        self, old: State, about: HistoryManifest, nodes: NodeSet, rows: Iterator[Rows]
+    ) -> None:
         """Write a state with the same snapshots."""
         write_state(
             self.path,

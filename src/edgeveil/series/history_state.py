@@ -70,7 +70,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class About:
+class HistoryManifest:
     """What history.json holds."""
 
     identity: str
@@ -83,7 +83,7 @@ class About:
 class State:
     """An open state; its arrays are memory-mapped and stay valid if the state is removed."""
 
-    about: About
+    about: HistoryManifest
     graph: Graph
     current: npt.NDArray[np.bool_]
     present: npt.NDArray[np.bool_]
@@ -174,7 +174,7 @@ def tidy_up(path: Path) -> None:
                 pass
 
 
-def _read_about(path: Path) -> About:
+def _read_about(path: Path) -> HistoryManifest:
     strange = InputError(f"{path} is not a history: edgeveil did not write its history.json")
     try:
         text = (path / "history.json").read_bytes()
@@ -195,7 +195,7 @@ def _read_about(path: Path) -> About:
     try:
         snapshots = tuple(Snapshot(**one) for one in said["snapshots"])
         forgotten = tuple(map(int, said["forgotten"]))
-        about = About(str(said["identity"]), str(said["state"]), snapshots, forgotten)
+        about = HistoryManifest(str(said["identity"]), str(said["state"]), snapshots, forgotten)
     except (KeyError, TypeError, ValueError) as error:
         raise strange from error
     numbers = [one.number for one in snapshots]
@@ -209,7 +209,7 @@ def _is_name(state: str) -> bool:
     return state.startswith("state-") and state.removeprefix("state-").isalnum()
 
 
-def _open_state(path: Path, about: About, verify: bool) -> State:
+def _open_state(path: Path, about: HistoryManifest, verify: bool) -> State:
     folder = path / about.state
     damaged = InputError(f"the history in {path} is damaged: its arrays do not fit")
     graph = open_graph(folder, verify=verify)
@@ -238,7 +238,7 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
 
 def write_state(
     path: Path,
-    about: About,
+    about: HistoryManifest,
     nodes: NodeSet,
     present: npt.NDArray[np.bool_],
     rows: Iterable[Rows],

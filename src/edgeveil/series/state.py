@@ -33,7 +33,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class About:
+class SeriesManifest:
     """What series.json holds.
 
     Attributes
@@ -164,15 +164,15 @@ class SeriesFolder:
         with locked(self.path / "lock", f"another process is refreshing {self.path}"):
             yield
 
-    def about(self) -> About | None:
+    def about(self) -> SeriesManifest | None:
         """The content of series.json; None before the first refresh."""
         return self._read("series.json")
 
-    def pending(self) -> About | None:
+    def pending(self) -> SeriesManifest | None:
         """The refresh that was begun but not finished, if any."""
         return self._read("pending.json")
 
-    def _read(self, name: str) -> About | None:
+    def _read(self, name: str) -> SeriesManifest | None:
         try:
             held = json.loads((self.path / name).read_text())
         except FileNotFoundError:
@@ -184,15 +184,15 @@ class SeriesFolder:
         if held.pop("format", None) != _FORMAT:
             raise LedgerError(f"{self.path / name} was written by another version of edgeveil")
         try:
-            return About(**held | {"entry": tuple(held["entry"])})
+            return SeriesManifest(**held | {"entry": tuple(held["entry"])})
         except (KeyError, TypeError) as error:
             raise LedgerError(f"{self.path / name} is damaged") from error
 
-    def begin(self, about: About) -> None:
+    def begin(self, about: SeriesManifest) -> None:
         """Record durably which snapshot is worked on, before anything is charged."""
         write_note(self.path / "pending.json", {"format": _FORMAT, **vars(about)})
 
-    def commit(self, about: About) -> None:
+    def commit(self, about: SeriesManifest) -> None:
         """Commit a new state, and remove the old one."""
         sync_folder(self.path / about.state)
         old = self.about()
@@ -216,13 +216,16 @@ class SeriesFolder:
         return folder
 
     def shards(
-        self, n_nodes: int, about: About | None = None, of: npt.NDArray[np.integer] | None = None
+        self,
+        n_nodes: int,
+        about: SeriesManifest | None = None,
+        of: npt.NDArray[np.integer] | None = None,
     ) -> Iterator[Shard]:
         """The committed state of all members, shard by shard.
 
         With `of`: only the shards that hold these nodes.
         """
-        about = about or self.about() or About("")
+        about = about or self.about() or SeriesManifest("")
         firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
         for first in map(int, firsts):
             size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
@@ -233,24 +236,24 @@ class SeriesFolder:
                 yield Shard.empty(first, size)
 
     def marks(
-        self, n_nodes: int, about: About | None = None
+        self, n_nodes: int, about: SeriesManifest | None = None
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
         """For every node, whether it was charged, and the snapshot that ended its last window."""
         charged, last = self._columns(n_nodes, about, "charged", "last")
         return charged.astype(np.bool_), last
 
     def windows(
-        self, n_nodes: int, about: About
+        self, n_nodes: int, about: SeriesManifest
     ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """For every node, how many windows were drawn, and the snapshot that ended the last one."""
         windows, last = self._columns(n_nodes, about, "windows", "last")
         return windows, last
 
     def _columns(
-        self, n_nodes: int, about: About | None, *names: str
+        self, n_nodes: int, about: SeriesManifest | None, *names: str
     ) -> list[npt.NDArray[np.uint16]]:
         """Columns of the committed state, of all nodes; the evidence is not read."""
-        about = about or self.about() or About("")
+        about = about or self.about() or SeriesManifest("")
         columns = [np.zeros(n_nodes, np.uint16) for _ in names]
         for first in range(0, about.n_nodes, SHARD):
             its = slice(first, min(first + SHARD, about.n_nodes))
