@@ -140,9 +140,9 @@ def build(folder: str, edges: int, memory: int) -> dict[str, Any]:
 def _looked_at(place: Path, parts: list[Path]) -> dict[str, Any]:
     """Check what can be checked without another graph, on a sample of the first and last part."""
     graph = open_graph(place)
-    intake = graph.intake
-    dropped = intake.self_loops + intake.repeated + intake.both_directions
-    assert intake.entries == graph.n_edges + dropped, "every entry is an edge or was dropped"
+    read_report = graph.read_report
+    dropped = read_report.self_loops + read_report.repeated + read_report.both_directions
+    assert read_report.entries == graph.n_edges + dropped, "every entry is an edge or was dropped"
     checked = 0
     for part in (parts[0], parts[-1]):
         frame = pl.read_parquet(part).sample(1000, with_replacement=True, seed=1)

@@ -102,7 +102,7 @@ def measure(
 
 
 def _born_at_random(graph: Graph, seed: int) -> Graph:
-    """The graph with births: two thirds of its edges in week 0, the others in any week."""
+    """The graph with first_seen: two thirds of its edges in week 0, the others in any week."""
     u, v = _edges(graph)
     return _with_births(graph, u, v, _random_births(len(u), seed))
 
@@ -120,17 +120,17 @@ def _born_closing(n: int, average_degree: float, seed: int) -> Graph:
     """
     graph = social_network(n, average_degree=average_degree, seed=1).graph
     u, v = _edges(graph)
-    births, rng = _random_births(len(u), seed), np.random.default_rng([seed, n])
-    counts = np.bincount(births, minlength=_WEEKS + 2)
-    waiting = births > 1
+    first_seen, rng = _random_births(len(u), seed), np.random.default_rng([seed, n])
+    counts = np.bincount(first_seen, minlength=_WEEKS + 2)
+    waiting = first_seen > 1
     for snapshot in range(2, _WEEKS + 2):
         there = Graph.from_edges(u[~waiting], v[~waiting], graph.nodes).adjacency()
         left = np.flatnonzero(waiting)
         common = there[u[left]].multiply(there[v[left]]).sum(axis=1)
         weights = _ANYWAY + np.asarray(common).ravel()
         chosen = rng.choice(left, counts[snapshot], replace=False, p=weights / weights.sum())
-        births[chosen], waiting[chosen] = snapshot, False
-    return _with_births(graph, u, v, births)
+        first_seen[chosen], waiting[chosen] = snapshot, False
+    return _with_births(graph, u, v, first_seen)
 
 
 def _grown(n: int, average_degree: float, seed: int) -> Graph:
@@ -165,8 +165,8 @@ def _grown(n: int, average_degree: float, seed: int) -> Graph:
     u, v = np.array(edges).T
     first = count / (1 + _GROWTH)
     late = np.ceil(_WEEKS * (np.arange(count) - first) / (count - first))
-    births = (1 + np.maximum(late, 0)).astype(np.uint16)
-    return _with_births(Graph.from_edges(u, v, NodeSet.range(n)), u, v, births)
+    first_seen = (1 + np.maximum(late, 0)).astype(np.uint16)
+    return _with_births(Graph.from_edges(u, v, NodeSet.range(n)), u, v, first_seen)
 
 
 def _edges(graph: Graph) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -176,11 +176,11 @@ def _edges(graph: Graph) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 
 def _with_births(
-    graph: Graph, u: npt.NDArray[np.int64], v: npt.NDArray[np.int64], births: Births
+    graph: Graph, u: npt.NDArray[np.int64], v: npt.NDArray[np.int64], first_seen: Births
 ) -> Graph:
     """The graph with the birth of every edge (u, v) at both of its entries."""
     order = np.lexsort((np.concatenate([v, u]), np.concatenate([u, v])))
-    return replace(graph, births=np.concatenate([births, births])[order])
+    return replace(graph, first_seen=np.concatenate([first_seen, first_seen])[order])
 
 
 # -- what is measured ----------------------------------------------------------------------

@@ -68,8 +68,8 @@ def _counts(data: LabelledGraph) -> dict[str, float]:
     return {
         "nodes": n,
         "edges": edges,
-        "entries read": data.graph.intake.entries,
-        "self-loops dropped": data.graph.intake.self_loops,
+        "entries read": data.graph.read_report.entries,
+        "self-loops dropped": data.graph.read_report.self_loops,
         "labels": len(data.label_names),
         "average degree": 2 * edges / n,
         "density": 2 * edges / (n * (n - 1)),

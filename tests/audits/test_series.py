@@ -22,16 +22,18 @@ WINDOWS = [(0, 1), (1, 2), (2, 3)]
 
 def history(birth):
     """The member's friend is X; X - Y is born at this snapshot, or (0) never."""
-    births = {(MEMBER, X): 1, (X, 3): 1, (X, 4): 2} | ({(X, Y): birth} if birth else {})
-    entries = sorted((*ends, born) for pair, born in births.items() for ends in (pair, pair[::-1]))
+    first_seen = {(MEMBER, X): 1, (X, 3): 1, (X, 4): 2} | ({(X, Y): birth} if birth else {})
+    entries = sorted(
+        (*ends, born) for pair, born in first_seen.items() for ends in (pair, pair[::-1])
+    )
     rows, columns, born = np.array(entries).T
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=N))])
     kinds = indptr.astype(np.int32), columns.astype(np.int32)
-    return Graph(*kinds, NodeSet.range(N), births=born.astype(np.uint16))
+    return Graph(*kinds, NodeSet.range(N), first_seen=born.astype(np.uint16))
 
 
 def kept(birth, until):
-    """What a history holds of it by then; births of the future are asked about by nobody."""
+    """What a history holds of it by then; first_seen of the future are asked about by nobody."""
     return history(birth if birth <= until else 0)
 
 
@@ -44,14 +46,14 @@ def born_again(birth, until):
     return kept(birth, until) if until < 3 or not birth else history(3)
 
 
-def exact(births, of=kept):
+def exact(first_seen, of=kept):
     """The largest loss of the degrees, and of all windows given an outcome that has it."""
-    first, second = (next(mechanism(0, 3).shared(of(birth, 1))) for birth in births)
+    first, second = (next(mechanism(0, 3).shared(of(birth, 1))) for birth in first_seen)
     loss, outcome = largest_loss(first, second)
     popularity = mechanism(0, 3).fit_shared((outcome,), NodeSet.range(N))
     for since, until in WINDOWS:
         questions = []
-        for birth in births:
+        for birth in first_seen:
             graph = of(birth, until)
             views = local_views(graph, [MEMBER], "joint")
             questions.append(next(mechanism(since, until).measure(graph, popularity, views)))
@@ -74,15 +76,15 @@ def seen(birth, seed, of):
     return np.concatenate([*found, first + last, first - last], axis=1)
 
 
-def proved_by_guessing(births, of):
-    first, second = (seen(birth, seed, of) for seed, birth in enumerate(births))
+def proved_by_guessing(first_seen, of):
+    first, second = (seen(birth, seed, of) for seed, birth in enumerate(first_seen))
     half = TRIALS // 2
     guesser = learn(first[:half], second[:half], games=2 * half, confidence=SURE)
     return guesser.certify(first[half:], second[half:], SURE)
 
 
 @pytest.mark.parametrize(
-    ("births", "of", "at_least", "at_most"),
+    ("first_seen", "of", "at_least", "at_most"),
     [
         ((1, 0), kept, 0.6, 1.0),  # whether there is a friendship
         ((1, 3), kept, 1.2, 2.0),  # since when
@@ -90,10 +92,10 @@ def proved_by_guessing(births, of):
     ],
     ids=["whether", "since when", "born again"],
 )
-def test_what_can_be_guessed_from_all_windows(births, of, at_least, at_most, record_property):
-    loss = exact(births, of)
+def test_what_can_be_guessed_from_all_windows(first_seen, of, at_least, at_most, record_property):
+    loss = exact(first_seen, of)
     assert loss == pytest.approx(at_most, rel=0.05)
     assert loss <= at_most
-    proved = proved_by_guessing(births, of)
+    proved = proved_by_guessing(first_seen, of)
     record_property("figure", f"epsilon proved by guessing over a series: {proved:.2f}")
     assert at_least <= proved <= at_most

@@ -252,15 +252,15 @@ def test_a_price_says_what_a_charge_will_do(folder, nano, model, recipients):
     price = ledger.price(campaign, recipients)
     assert price.n_new == len(recipients)
     assert ledger.charges() == []
-    if price.short:
-        with pytest.raises(BudgetError, match=re.escape(price.short)):
+    if price.refusal:
+        with pytest.raises(BudgetError, match=re.escape(price.refusal)):
             ledger.charge(campaign, recipients)
         return
     ledger.charge(campaign, recipients)
     assert ledger.account(price.whom).left == (price.left_nano - price.needs_nano) / 10**9
     again = ledger.price(campaign, recipients)
     assert (again.n_new, again.n_open) == (0, len(recipients))
-    assert (again.epsilon, again.short) == (0, "")
+    assert (again.epsilon, again.refusal) == (0, "")
 
 
 def test_a_dry_run_needs_no_ledger_and_writes_nothing(run, folder):

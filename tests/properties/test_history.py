@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError, UnknownNodeError
-from edgeveil.graph.graph import NEVER, Graph
+from edgeveil.graph.graph import UNKNOWN, Graph
 from edgeveil.graph.io import open_graph, save_graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.series import merging
@@ -32,7 +32,7 @@ class Oracle:
     def __init__(self, directed: bool) -> None:
         self.directed = directed
         self.number: dict[Any, int] = {}
-        self.births: dict[tuple[int, int], int] = {}
+        self.first_seen: dict[tuple[int, int], int] = {}
         self.current: set[tuple[int, int]] = set()
         self.members: list[Any] = []
         self.n = self.snapshots = 0
@@ -48,16 +48,16 @@ class Oracle:
         self.current = arcs if self.directed else arcs | {(b, a) for a, b in arcs}
         self.members = members
         for arc in self.current:
-            if self.births.get(arc, NEVER) == NEVER:
-                self.births[arc] = self.snapshots
+            if self.first_seen.get(arc, UNKNOWN) == UNKNOWN:
+                self.first_seen[arc] = self.snapshots
 
-    def start_anew(self) -> None:
-        self.births |= dict.fromkeys(self.births.keys() - self.current, NEVER)
+    def reset_first_seen(self) -> None:
+        self.first_seen |= dict.fromkeys(self.first_seen.keys() - self.current, UNKNOWN)
 
     def forget(self, member: Any) -> None:
         gone = self.number.pop(member)
         self.forgotten.add(gone)
-        self.births = {arc: birth for arc, birth in self.births.items() if gone not in arc}
+        self.first_seen = {arc: birth for arc, birth in self.first_seen.items() if gone not in arc}
 
     def check(self, history: History) -> None:
         graph = history.graph
@@ -68,8 +68,8 @@ class Oracle:
         assert history.forgotten.tolist() == sorted(self.forgotten)
         rows = np.repeat(np.arange(self.n), graph.degrees)
         arcs = list(zip(rows.tolist(), graph.indices.tolist(), strict=True))
-        assert arcs == sorted(self.births)
-        assert dict(zip(arcs, graph.births.tolist(), strict=True)) == self.births
+        assert arcs == sorted(self.first_seen)
+        assert dict(zip(arcs, graph.first_seen.tolist(), strict=True)) == self.first_seen
         assert {arc for arc, now in zip(arcs, history.current, strict=True) if now} == self.current
         present = {self.number[member] for member in self.members}
         assert set(np.flatnonzero(history.present).tolist()) == present
@@ -122,8 +122,8 @@ def test_a_history_is_what_a_dict_of_first_sightings_says(kind, found, directed,
             with pytest.raises(ParameterError, match="the same as snapshot"):
                 history.add(graph)
             if data.draw(st.booleans()):
-                history.start_anew()
-                oracle.start_anew()
+                history.reset_first_seen()
+                oracle.reset_first_seen()
                 oracle.check(history)
             left = [one for one in oracle.number if one not in members]
             if left and data.draw(st.booleans()):

@@ -139,7 +139,7 @@ def public_part(graph: Graph) -> tuple[Any, ...]:
         graph.nodes.kind,
         [(name, array.dtype, array.shape) for name, array in graph.nodes.arrays.items()],
         graph.indices.dtype,
-        graph.intake.nodes_from_edges,
+        graph.read_report.nodes_from_edges,
         files,
     )
 
@@ -173,7 +173,7 @@ def test_without_a_node_list_ids_are_sorted_and_said_to_come_from_the_edges(name
         ids = [str(i) for i in ids]
     graph = NAMING[name](ids, edges)
     assert list(graph.nodes) == sorted({node for row in as_rows(ids, edges) for node in row})
-    assert graph.intake.nodes_from_edges
+    assert graph.read_report.nodes_from_edges
     names = list(graph.nodes)
     found = {
         frozenset((names[u], names[int(v)]))
@@ -195,4 +195,4 @@ def test_without_a_node_list_numbered_nodes_are_in_the_order_of_their_numbers(na
     # a matrix has a row for a node without an edge; the number of nodes of the others may be
     # the highest number in their edges
     declared = name in ("scipy", "numpy", "mat", "mtx")
-    assert graph.intake.nodes_from_edges is not declared
+    assert graph.read_report.nodes_from_edges is not declared

@@ -40,23 +40,23 @@ LATTICE = 1e-3  # relative: noise is a little wider than it need be, because of 
 # --- Many histories in one graph -----------------------------------------------------------------
 
 
-def graph_of(births, pairs, n, *, directed=False, until=10**6):
-    """Row i of `births` is a history on n nodes: when each of the pairs was born; 0 for never."""
-    births = np.asarray(births)
-    part, pair = np.nonzero((births > 0) & (births <= until))
+def graph_of(first_seen, pairs, n, *, directed=False, until=10**6):
+    """Row i of `first_seen` is a history on n nodes: when each pair was born; 0 for never."""
+    first_seen = np.asarray(first_seen)
+    part, pair = np.nonzero((first_seen > 0) & (first_seen <= until))
     ends = np.array(pairs)[pair] + n * part[:, None]
-    born = births[part, pair]
+    born = first_seen[part, pair]
     if not directed:
         ends, born = np.concatenate([ends, ends[:, ::-1]]), np.concatenate([born, born])
     order = np.lexsort((ends[:, 1], ends[:, 0]))
-    nodes = NodeSet.range(n * len(births))
+    nodes = NodeSet.range(n * len(first_seen))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(ends[:, 0], minlength=len(nodes)))])
     return Graph(
         indptr.astype(np.int32),
         ends[order, 1].astype(np.int32),
         nodes,
         directed=directed,
-        births=born[order].astype(np.uint16),
+        first_seen=born[order].astype(np.uint16),
     )
 
 
@@ -92,14 +92,14 @@ def asked(graph, member, since, until, popularity, **how):
 def losses_of_windows(worlds, ends, n, popularity, pairs, *, directed=False, **how):
     """For each history the losses of all its windows, added up.
 
-    `worlds` are two arrays of births; `ends` says in which snapshots the windows of each end.
+    `worlds` are two arrays of first_seen; `ends` says in which snapshots the windows of each end.
     """
     graphs = [
         {
-            until: graph_of(births, pairs, n, directed=directed, until=until)
+            until: graph_of(first_seen, pairs, n, directed=directed, until=until)
             for until in range(1, ends.shape[1] + 1)
         }
-        for births in worlds
+        for first_seen in worlds
     ]
     return losses_on(graphs, ends, n, popularity, **how)
 
@@ -121,7 +121,7 @@ def losses_on(graphs, ends, n, popularity, **how):
 
 def losses_of_degrees(worlds, pairs, n, start, *, directed=False):
     """For each history the loss of the degrees, which are released at this snapshot."""
-    graphs = [graph_of(births, pairs, n, directed=directed) for births in worlds]
+    graphs = [graph_of(first_seen, pairs, n, directed=directed) for first_seen in worlds]
     return degree_losses_on(graphs, n, start)
 
 
@@ -144,8 +144,8 @@ def popularity_of(size, seed=None):
     return lists.learn(noisy, scale=2 / E1)
 
 
-def with_pair(births, pairs, pair, birth):
-    changed = births.copy()
+def with_pair(first_seen, pairs, pair, birth):
+    changed = first_seen.copy()
     changed[:, pairs.index(pair)] = birth
     return changed
 
@@ -161,16 +161,16 @@ def all_histories(pairs, pair):
     """All histories with three snapshots, as far as this pair allows, each with all windows."""
     at = pairs.index(pair)
     every = product(range(4), repeat=len(pairs) - 1)
-    births = np.array([(*b[:at], 0, *b[at:]) for b in every])
+    first_seen = np.array([(*b[:at], 0, *b[at:]) for b in every])
     windows = np.array([w for w in product((False, True), repeat=3) if any(w)])
-    return np.repeat(births, len(windows), axis=0), np.tile(windows, (len(births), 1))
+    return np.repeat(first_seen, len(windows), axis=0), np.tile(windows, (len(first_seen), 1))
 
 
 @pytest.mark.parametrize(("one", "other"), CHANGES)
 def test_on_all_histories_of_four_nodes_and_three_snapshots(one, other):
     """One pair: by symmetry all those that do not touch the member are alike."""
-    births, ends = all_histories(FOUR, (1, 2))
-    worlds = [with_pair(births, FOUR, (1, 2), birth) for birth in (one, other)]
+    first_seen, ends = all_histories(FOUR, (1, 2))
+    worlds = [with_pair(first_seen, FOUR, (1, 2), birth) for birth in (one, other)]
     most = 2 if one else 1
     total = losses_of_windows(worlds, ends, 4, popularity_of(4 * len(ends)), FOUR)
     assert total.max() == pytest.approx(most * E2, rel=LATTICE)  # the bound is met, and
@@ -180,7 +180,7 @@ def test_on_all_histories_of_four_nodes_and_three_snapshots(one, other):
         moved = (0 < one <= start) != (0 < other <= start)
         assert degrees == pytest.approx(E1 * moved, rel=LATTICE)
         assert (degrees <= E1 + SLACK).all()
-    together = (births[:, 0] > 0) & (births[:, 0] == births[:, 1])
+    together = (first_seen[:, 0] > 0) & (first_seen[:, 0] == first_seen[:, 1])
     assert not total[together].any()  # an edge between two who became friends together
 
 
@@ -188,8 +188,8 @@ def test_on_all_histories_of_four_nodes_and_three_snapshots(one, other):
 def test_on_all_directed_histories_of_three_nodes_and_three_snapshots(one, other):
     arcs = list(permutations(range(3), 2))
     for pair, most in (((1, 2), 2 if one else 1), ((1, 0), 0)):
-        births, ends = all_histories(arcs, pair)
-        worlds = [with_pair(births, arcs, pair, birth) for birth in (one, other)]
+        first_seen, ends = all_histories(arcs, pair)
+        worlds = [with_pair(first_seen, arcs, pair, birth) for birth in (one, other)]
         popularity = popularity_of(3 * len(ends))
         total = losses_of_windows(worlds, ends, 3, popularity, arcs, directed=True)
         assert total.max() == pytest.approx(most * E2, rel=LATTICE)
@@ -197,8 +197,8 @@ def test_on_all_directed_histories_of_three_nodes_and_three_snapshots(one, other
 
 
 def random_histories(rng, pairs, count, snapshots):
-    births = rng.integers(1, snapshots + 1, (count, len(pairs)))
-    return births * (rng.random(births.shape) < rng.uniform(0.2, 0.9, (count, 1)))
+    first_seen = rng.integers(1, snapshots + 1, (count, len(pairs)))
+    return first_seen * (rng.random(first_seen.shape) < rng.uniform(0.2, 0.9, (count, 1)))
 
 
 @pytest.mark.parametrize("seed", [None, 0])
@@ -209,13 +209,13 @@ def test_on_random_histories_and_windows(kind, seed):
     how = {"directed": directed} | ({"knows_followers": True} if kind[0] == "k" else {})
     pairs = list((permutations if directed else combinations)(range(n), 2))
     rng = np.random.default_rng(len(kind))
-    births = random_histories(rng, pairs, count, snapshots)
+    first_seen = random_histories(rng, pairs, count, snapshots)
     ends = rng.random((count, snapshots)) < rng.random((count, 1))
     popularity = popularity_of(n * count, seed)
     to_member = [] if kind != "directed" else [(3, 0)]  # protected from whom it leads to, too
     for pair in [(1, 2), *to_member]:
         one, other = rng.integers(1, snapshots + 1, (2, count))
-        without, first, second = (with_pair(births, pairs, pair, b) for b in (0, one, other))
+        without, first, second = (with_pair(first_seen, pairs, pair, b) for b in (0, one, other))
         degrees = losses_of_degrees([without, first], pairs, n, 3, directed=directed)
         windows = losses_of_windows([without, first], ends, n, popularity, pairs, **how)
         assert (degrees + windows <= 1.0 + SLACK).all()
@@ -233,11 +233,11 @@ def test_the_rule_for_windows_sees_the_members_own_edges_only():
     rng, n = np.random.default_rng(1), 6
     for directed in (False, True):
         pairs = list((permutations if directed else combinations)(range(n), 2))
-        births = random_histories(rng, pairs, 2000, 8)
+        first_seen = random_histories(rng, pairs, 2000, 8)
         rule = WindowRule(first=2, patience=3, least=1, share=0.25, latest=4)
         found = set()
         for pair in [(1, 2), (3, 4)] + [(3, 0)] * directed:
-            worlds = [with_pair(births, pairs, pair, b) for b in (0, rng.integers(1, 9, 2000))]
+            worlds = [with_pair(first_seen, pairs, pair, b) for b in (0, rng.integers(1, 9, 2000))]
             last = rng.integers(0, 7, n * 2000).astype(np.uint16)
             due = [rule.due(graph_of(w, pairs, n, directed=directed), last, 7)[::n] for w in worlds]
             assert np.array_equal(*due)
@@ -260,7 +260,7 @@ def kept_by(folder, there, pairs, n, starts, *, directed=False):
         ends = np.array(pairs)[pair] + n * part[:, None]
         history.add(Graph.from_edges(*ends.T, nodes, directed=directed), again=True)
         if number in starts:
-            history.start_anew()
+            history.reset_first_seen()
         graphs[number] = history.graph
     return graphs
 
@@ -365,7 +365,7 @@ def test_a_history_that_starts_anew_without_a_renewal(tmp_path, without_sync):
         return losses_on(graphs, ends, 4, popularity_of(4))
 
     assert loss("one series", []) == pytest.approx(E2, rel=LATTICE)
-    assert loss("births reset", [2]) == pytest.approx(2 * E2, rel=LATTICE)
+    assert loss("first_seen reset", [2]) == pytest.approx(2 * E2, rel=LATTICE)
 
 
 # --- Controls: each of these must be noticed -----------------------------------------------------
@@ -384,12 +384,12 @@ def loss_of(first, second, windows):
     return total
 
 
-def kept(births, *, forgets=lambda births, until: births):
+def kept(first_seen, *, forgets=lambda first_seen, until: first_seen):
     """Two worlds, without and with X - Y from snapshot 1 on; what is kept of them by each time."""
 
     def world(more):
         def at(until):
-            found = {pair: born for pair, born in (births | more).items() if born <= until}
+            found = {pair: born for pair, born in (first_seen | more).items() if born <= until}
             found = forgets(found, until)
             return graph_of([[found.get(pair, 0) for pair in FOUR]], FOUR, 4)
 
@@ -408,42 +408,42 @@ def check_paid_once(worlds, windows=WINDOWS):
 
 def test_an_edge_is_counted_again_when_its_other_end_becomes_a_friend_and_friends_end():
     """If only friends of today were left out. X is no friend any more when Y becomes one."""
-    births = {(MEMBER, X): 1, (MEMBER, Y): 3}
-    check_paid_once(kept(births))
+    first_seen = {(MEMBER, X): 1, (MEMBER, Y): 3}
+    check_paid_once(kept(first_seen))
 
     def ended(found, until):
         return found if until < 3 else {p: b for p, b in found.items() if p != (MEMBER, X)}
 
     with pytest.raises(AssertionError, match=r"2\.00 times"):
-        check_paid_once(kept(births, forgets=ended))
+        check_paid_once(kept(first_seen, forgets=ended))
 
 
 def test_a_window_that_is_drawn_twice():
-    births = {(MEMBER, X): 1}
-    check_paid_once(kept(births))
+    first_seen = {(MEMBER, X): 1}
+    check_paid_once(kept(first_seen))
     for windows in ([(0, 1), (0, 1)], [(0, 1), (0, 3)], [(0, 2), (0, 2)]):
         with pytest.raises(AssertionError, match=r"2\.00 times"):
-            check_paid_once(kept(births), windows)
+            check_paid_once(kept(first_seen), windows)
 
 
 def test_a_birth_that_is_forgotten():
-    births = {(MEMBER, X): 1, (X, Z): 2}
-    check_paid_once(kept(births))
+    first_seen = {(MEMBER, X): 1, (X, Z): 2}
+    check_paid_once(kept(first_seen))
     with pytest.raises(AssertionError, match=r"3\.00 times"):
-        check_paid_once(kept(births, forgets=lambda found, until: dict.fromkeys(found, until)))
+        check_paid_once(kept(first_seen, forgets=lambda found, until: dict.fromkeys(found, until)))
     with pytest.raises(AssertionError, match=r"3\.00 times"):  # one's own, too
-        check_paid_once(kept(births, forgets=lambda found, until: found | {(MEMBER, X): until}))
+        check_paid_once(kept(first_seen, forgets=lambda found, until: found | {(MEMBER, X): until}))
 
 
 def test_an_edge_that_ended_and_has_a_second_birth():
-    births = {(MEMBER, X): 1}
-    check_paid_once(kept(births))
+    first_seen = {(MEMBER, X): 1}
+    check_paid_once(kept(first_seen))
 
     def again(found, until):
         return found if until < 3 or (X, Y) not in found else found | {(X, Y): 3}
 
     with pytest.raises(AssertionError, match=r"2\.00 times"):
-        check_paid_once(kept(births, forgets=again))
+        check_paid_once(kept(first_seen, forgets=again))
 
 
 # --- Through `refresh`, with graphs that react ---------------------------------------------------

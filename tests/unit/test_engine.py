@@ -270,7 +270,7 @@ def test_a_price_counts_what_is_new(ledger):
     release(GRAPH, CAP, [0, 1], ledger=ledger)
     found = price(GRAPH, CAP, [0, 1, 2], ledger=ledger)
     assert (found.in_ledger.n_new, found.in_ledger.n_stored) == (1, 2)
-    assert (found.in_ledger.epsilon, found.in_ledger.more) == (0.5, 3)
+    assert (found.in_ledger.epsilon, found.in_ledger.repeats_left) == (0.5, 3)
     assert price(GRAPH, CAP, [0, 1], ledger=ledger).in_ledger.epsilon == 0
 
 

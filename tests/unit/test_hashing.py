@@ -54,7 +54,7 @@ def test_the_hash_is_the_same_in_every_process_and_version(hash_seed):
     assert done.stdout.strip() == ANSWERS.strip()
 
 
-ids = st.check_choice(
+ids = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1, max_size=30),
     st.lists(st.text(st.characters(exclude_categories=["Cs"])), unique=True, min_size=1),
 )
@@ -132,7 +132,7 @@ def test_a_bad_key_is_refused(key):
         hash_nodes(NodeSet.range(3), 4, key)
 
 
-scores = st.check_choice(
+scores = st.one_of(
     st.floats(0, 1), st.floats(-1, 0), st.sampled_from([0.0, 1e-300, 0.1, 1.0])
 )
 
@@ -157,7 +157,7 @@ def test_instant_embedding_is_algorithm_4(rows, dimension):
 @given(st.integers(1, 25), st.integers(1, 12), st.data())
 def test_a_change_of_m_scores_moves_the_embedding_at_most_m_log_1_plus_n_change_over_m(n, k, data):
     # Theorem 5.1 of the paper: ||w - w'||_1 <= m log(1 + n ||p - p'||_1 / m).
-    values = st.check_choice(st.floats(0, 3), st.floats(0, 2 / n), st.just(0.0))
+    values = st.one_of(st.floats(0, 3), st.floats(0, 2 / n), st.just(0.0))
     p = np.array(data.draw(st.lists(values, min_size=n, max_size=n)))
     changed = data.draw(st.lists(st.integers(0, n - 1), min_size=1, unique=True))
     other = p.copy()

@@ -271,7 +271,7 @@ def test_two_epsilons_two_models_or_two_dimensions_are_an_error(ledger):
 # --- What can never be made costs nothing --------------------------------------------------
 
 HUGE = 10**14
-NEVER = {
+UNKNOWN = {
     "degrees": TwoHop(epsilon=1, degree_epsilon=1e-19),
     "all degrees": DegreePrior(epsilon=1e-19),
     "dimension": DPInstantEmbedding(epsilon=1, dimension=HUGE),
@@ -281,12 +281,12 @@ NEVER = {
 }
 
 
-@pytest.mark.parametrize("case", NEVER)
+@pytest.mark.parametrize("case", UNKNOWN)
 def test_what_fails_for_public_reasons_fails_before_the_charge(case, ledger, tmp_path):
     for call in (
-        lambda: release(GRAPH, NEVER[case], [0, 1], ledger=ledger),
-        lambda: release_to(tmp_path / "out", GRAPH, NEVER[case], [0, 1], ledger=ledger),
-        lambda: price(GRAPH, NEVER[case], [0, 1], ledger=ledger),
+        lambda: release(GRAPH, UNKNOWN[case], [0, 1], ledger=ledger),
+        lambda: release_to(tmp_path / "out", GRAPH, UNKNOWN[case], [0, 1], ledger=ledger),
+        lambda: price(GRAPH, UNKNOWN[case], [0, 1], ledger=ledger),
     ):
         with pytest.raises(ParameterError):
             call()

@@ -277,7 +277,7 @@ def exact_loss(c: Calibration) -> Fraction:
     coordinates=log_uniform(1, 1e9).map(lambda x: max(1, round(x))),
     sensitivity=log_uniform(1e-12, 1e9),
     epsilon=log_uniform(1e-9, 50),
-    error=st.check_choice(st.just(0.0), log_uniform(1e-16, 1e3)),
+    error=st.one_of(st.just(0.0), log_uniform(1e-16, 1e3)),
 )
 def test_the_loss_never_exceeds_epsilon_and_the_overhead_is_small(
     coordinates, sensitivity, epsilon, error
@@ -641,7 +641,7 @@ def test_noise_does_not_depend_on_chunks_or_calls(monkeypatch):
 
 # --- Adding it -------------------------------------------------------------------------------
 
-VALUES = st.check_choice(
+VALUES = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.floats(-2, 2),
     st.integers(-(2**60), 2**60).map(lambda i: i * 2.0**-45),

@@ -126,7 +126,7 @@ int_ids = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(
-    st.check_choice(
+    st.one_of(
         st.lists(text_ids, unique=True, min_size=1, max_size=6),
         st.lists(int_ids, unique=True, min_size=1, max_size=6),
     ),

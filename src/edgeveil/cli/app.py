@@ -163,12 +163,12 @@ def _run(words: list[str]) -> int:
     except BaseException as error:  # polars' panics are not of class Exception
         if _TRACEBACK in os.environ:
             raise
-        told = _unforeseen(error)
+        told = _unexpected_error(error)
     say(f"edgeveil: {told}")
     return code
 
 
-def _unforeseen(error: BaseException) -> str:
+def _unexpected_error(error: BaseException) -> str:
     """The type and place of an error, without its message, which may quote the graph."""
     trace, place = error.__traceback__, ""
     while trace is not None:

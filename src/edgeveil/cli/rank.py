@@ -78,7 +78,7 @@ def rank(
     known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
     hidden = {node: known(private, chosen, node) for node in nodes.take(wanted) if fewer}
 
-    def put_out(made: Any) -> None:
+    def write_output(made: Any) -> None:
         if out is not None:
             return
         for_people = how.format == "table"  # they see the places that the noise leaves open as one
@@ -93,7 +93,7 @@ def rank(
         title = f"{made.provenance.mechanism} for"
         print_lists(made, "source", columns, lines, style=how.format, title=title)
 
-    make_release(private, chosen, wanted, setup, put_out, out=out)
+    make_release(private, chosen, wanted, setup, write_output, out=out)
 
 
 def _range(first: int | None, last: int | None) -> str | None:

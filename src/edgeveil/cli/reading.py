@@ -57,12 +57,12 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
     """Say how large a graph is; see `read_and_say`."""
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
-        say(f"{path}: {size}; {graph.intake} (exact counts: do not publish)")
+        say(f"{path}: {size}; {graph.read_report} (exact counts: do not publish)")
     elif sys.stderr.isatty():
         say(f"{path}: {counted(graph.n_nodes, 'node')}")
-    if graph.intake.layout and (counts or sys.stderr.isatty()):
-        say(f"{path}: {graph.intake.layout}.")
-    if graph.intake.nodes_from_edges and (counts or sys.stderr.isatty()):
+    if graph.read_report.layout and (counts or sys.stderr.isatty()):
+        say(f"{path}: {graph.read_report.layout}.")
+    if graph.read_report.nodes_from_edges and (counts or sys.stderr.isatty()):
         # Every guarantee says so too; this is in time to do something about it.
         say("No node list was given (--nodes): who appears at all is taken to be public.")
 

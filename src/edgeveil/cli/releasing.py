@@ -30,7 +30,7 @@ from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterEr
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs import Engine
 from edgeveil.jobs.job import make, make_folder
-from edgeveil.jobs.request import Options, Question, ask
+from edgeveil.jobs.request import Options, ReleaseRequest, ask
 from edgeveil.jobs.tasks import ListOptions
 from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
@@ -109,7 +109,7 @@ def make_release(
     mechanism: Mechanism,
     indices: Indices,
     setup: Setup,
-    put_out: Callable[[Any], None] = lambda made: None,
+    write_output: Callable[[Any], None] = lambda made: None,
     *,
     out: Path | None,
     lists: ListOptions | None = None,
@@ -161,17 +161,17 @@ def make_release(
             finally:
                 bar.close()
             of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.output == "scores" else ""
-            deliver(made, out, f"{counted(len(question.indices), what)}{of}", put_out)
+            deliver(made, out, f"{counted(len(question.indices), what)}{of}", write_output)
     say_guarantee(made, out, how)
 
 
-def deliver(made: Any, out: Path | None, what: str, put_out: Callable[[Any], None]) -> None:
+def deliver(made: Any, out: Path | None, what: str, write_output: Callable[[Any], None]) -> None:
     """Write a release to a file, unless it is in a folder already, and print it."""
     if out is not None:
         if out.suffix:
             made.write(out)
         say(f"{out}: {what}.")
-    put_out(made)
+    write_output(made)
 
 
 def say_guarantee(made: Any, out: Path | None, how: Releasing) -> None:
@@ -200,7 +200,7 @@ def filling(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _charging(question: Question, before: Price | None, setup: Setup) -> Iterator[None]:
+def _charging(question: ReleaseRequest, before: Price | None, setup: Setup) -> Iterator[None]:
     """Print the charge of a release before and after, even if the work ends early."""
     if before is None:
         yield
@@ -209,7 +209,7 @@ def _charging(question: Question, before: Price | None, setup: Setup) -> Iterato
         return
     name = setup.ledger_name
     try:
-        if before.n_new and not before.short and before.epsilon:
+        if before.n_new and not before.refusal and before.epsilon:
             confirm(f"{name}: {_charges(before)}", setup.how)
         elif before.n_open and not before.n_new:
             say(_free(before))
@@ -239,7 +239,7 @@ def confirm(words: str, how: Releasing | None = None) -> None:
         raise EdgeveilError("not confirmed: nothing was charged")
 
 
-def _after_interrupt(before: Price, question: Question) -> str:
+def _after_interrupt(before: Price, question: ReleaseRequest) -> str:
     """What was charged, according to the ledger."""
     try:
         after = question.price()
@@ -255,7 +255,7 @@ def _after_interrupt(before: Price, question: Question) -> str:
     return f"the release is charged and stored: {_AGAIN} costs nothing and gives it"
 
 
-def _print_price(question: Question, found: Price | None, style: Format) -> None:
+def _print_price(question: ReleaseRequest, found: Price | None, style: Format) -> None:
     """Print the price of a release and what is left; BudgetError if that is too little."""
     claim, together, n_rows = question.guarantee, "all members together", len(question.indices)
     due: list[tuple[str, float, float | None]]
@@ -281,8 +281,8 @@ def _print_price(question: Question, found: Price | None, style: Format) -> None
         say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
         return
     say(f"Dry run: nothing was charged or drawn. {_free(found)}".rstrip())
-    if found.short:
-        raise BudgetError(found.short)
+    if found.refusal:
+        raise BudgetError(found.refusal)
 
 
 def _rest(needs: float, left: float | None) -> float | None:
@@ -310,8 +310,8 @@ def _charges(price: Price, *, done: bool = False) -> str:
         remains = f"Lowest remaining budget: {left} ({whom})"
         whom = f"each of {price.n_new:,} members"
     words = f"{verb} {price.epsilon:.15g} to {whom}. {remains}"
-    if done and price.more != math.inf:
-        words += f", enough for {price.more:,} more like it"
+    if done and price.repeats_left != math.inf:
+        words += f", enough for {price.repeats_left:,} more like it"
     if price.pooled_left_nano is not None:
         needs, of = price.pooled_needs_nano, price.pooled_left_nano
         words += f". {verb} {needs / 10**9:.15g} to all members together. Remaining for them: "

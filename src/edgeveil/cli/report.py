@@ -83,13 +83,13 @@ def report(
     setup, private, chosen, wanted = read_for_lists(graph, lists, how, choose, per_member, ".html")
     _check_number(len(wanted))
 
-    def put_out(made: ev.Suggestions) -> None:
+    def write_output(made: ev.Suggestions) -> None:
         if per_member is not None:
             _write_per_member(made, per_member, setup.ledger)
         if out is not None:
             _write_page(made, graph.name, out, setup.ledger, private if accuracy else None)
 
-    make_release(private, chosen, wanted, setup, put_out, out=None, lists=ListOptions(lists.k))
+    make_release(private, chosen, wanted, setup, write_output, out=None, lists=ListOptions(lists.k))
 
 
 def _check_number(n_members: int) -> None:

@@ -20,7 +20,7 @@ def put_out_series(
     setup: Setup,
     mechanism: Mechanism,
     members: list[NodeId] | None,
-    put_out: Callable[[Any], None],
+    write_output: Callable[[Any], None],
     out: Path | None,
     k: int,
     candidates: list[NodeId] | None,
@@ -47,6 +47,6 @@ def put_out_series(
     if how.dry_run:
         say(f"Dry run. {words}")
         return
-    deliver(made, out, counted(len(made.members), "list"), put_out)
+    deliver(made, out, counted(len(made.members), "list"), write_output)
     say(words)
     say_guarantee(made, out, how)

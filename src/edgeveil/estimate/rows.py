@@ -55,7 +55,9 @@ class LocalViews(NamedTuple):
     starts: npt.NDArray[np.int64]  # (m + 1) where each begins
     nodes: NodeSet
     followers: tuple[Indices, ...] = ()
-    births: npt.NDArray[np.uint16] | None = None  # of the edges to `lists`, in a graph with births
+    first_seen: npt.NDArray[np.uint16] | None = (
+        None  # of the edges to `lists`, in a graph with first_seen
+    )
 
     def of(self, i: int) -> Indices:
         """The list of source i."""

@@ -63,7 +63,7 @@ def hide_edges(
     seed: int = 0,
     among: npt.NDArray[np.bool_] | None = None,
 ) -> HiddenEdges:
-    """Hide a random share of the edges; the node set, directions and births stay.
+    """Hide a random share of the edges; the node set, directions and `first_seen` stay.
 
     `among` says for every entry of ``graph.indices`` whether it may be hidden; by default all.
     """
@@ -89,7 +89,7 @@ def with_entries(graph: Graph, kept: npt.NDArray[np.bool_]) -> Graph:
         graph.indices[kept],
         graph.nodes,
         directed=graph.directed,
-        births=None if graph.births is None else graph.births[kept],
+        first_seen=None if graph.first_seen is None else graph.first_seen[kept],
     )
 
 

@@ -59,8 +59,8 @@ class Listed(NamedTuple):
 
 def born_until(graph: Graph, snapshot: int) -> Graph:
     """The edges that were seen up to a snapshot."""
-    assert graph.births is not None
-    return with_entries(graph, graph.births <= snapshot)
+    assert graph.first_seen is not None
+    return with_entries(graph, graph.first_seen <= snapshot)
 
 
 def lists_of_series(
@@ -80,7 +80,7 @@ def lists_of_series(
     Parameters
     ----------
     graph : Graph
-        All edges with their births. What is made at a snapshot does not see later ones.
+        All edges with `first_seen`. What is made at a snapshot does not see later ones.
     members : array of int
         Members to make lists for. A list does not depend on the other members.
     epsilon : float

@@ -46,12 +46,12 @@ def two_hop_sums_of_lists(
 
 
 class Windows(NamedTuple):
-    """Which paths source - friend - stranger count, by the births of both edges.
+    """Which paths source - friend - stranger count, by `first_seen` of both edges.
 
     A path is born when its later edge is. Source i counts those born in (since[i], until].
     """
 
-    own_births: npt.NDArray[np.uint16]  # of the edge from the source to each friend in `lists`
+    own_first_seen: npt.NDArray[np.uint16]  # of the edge from the source to each friend in `lists`
     since: npt.NDArray[np.int64]  # (m)
     until: int
 
@@ -76,7 +76,7 @@ def two_hop_tail_of_lists(
     sources : array of shape (m,)
         The sources themselves. They and their friends are left out.
     windows : Windows, optional
-        For a graph with births: count only paths that are born in these windows.
+        For a graph with `first_seen`: count only paths that are born in these windows.
 
     Returns
     -------
@@ -88,12 +88,12 @@ def two_hop_tail_of_lists(
         Those of source i are at ``starts[i] : starts[i + 1]``.
     """
     own, sources = lists.astype(graph.indices.dtype), np.asarray(sources, dtype=np.int64)
-    births = own_births = since = until = None
+    first_seen = own_first_seen = since = until = None
     if windows is not None:
-        births, (own_births, since, until) = graph.births, windows
+        first_seen, (own_first_seen, since, until) = graph.first_seen, windows
     return _tails(  # type: ignore[no-any-return]
         *(graph.indptr, graph.indices, graph.n_nodes, sources, own, starts, weights),
-        *(births, own_births, since, until),
+        *(first_seen, own_first_seen, since, until),
     )
 
 
@@ -132,8 +132,8 @@ def _tails(
     lists: Any,  # IN, of the type of indices
     starts: Any,  # IN  (m + 1)
     weights: Any,  # IN  as long as `lists`
-    births: Any,  # IN  (nnz), or None: then all paths count, and the next three are None
-    own_births: Any,  # IN  as long as `lists`
+    first_seen: Any,  # IN  (nnz), or None: then all paths count, and the next three are None
+    own_first_seen: Any,  # IN  as long as `lists`
     since: Any,  # IN  (m)
     until: Any,
 ) -> Any:
@@ -150,8 +150,8 @@ def _tails(
         own, theirs, paths = lists[here], weights[here], np.int64(0)
         for k in range(len(own)):
             paths += indptr[own[k] + 1] - indptr[own[k]]
-        if births is not None:
-            window = births, own_births[here], since[i], until
+        if first_seen is not None:
+            window = first_seen, own_first_seen[here], since[i], until
             keys, found = _collect(indptr, indices, own, theirs, paths, n, window)
         elif paths < n:
             keys, found = _collect(indptr, indices, own, theirs, paths, n, None)
@@ -183,14 +183,14 @@ def _collect(
 ) -> Any:
     """Friends of friends, rising, and their sums: sort the ends of all paths, then add up.
 
-    `window`: None, or births, those of the edges to `own`, since and until.
+    `window`: None, or `first_seen`, that of the edges to `own`, since and until.
     """
     keys, sums, count = np.empty(paths, dtype=indices.dtype), np.empty(paths), 0
     for i in range(len(own)):
         for j in range(indptr[own[i]], indptr[own[i] + 1]):
             if window is not None:
-                births, own_births, since, until = window
-                born = max(own_births[i], births[j])
+                first_seen, own_first_seen, since, until = window
+                born = max(own_first_seen[i], first_seen[j])
                 if born <= since or born > until:
                     continue
             keys[count], sums[count] = indices[j], weights[i]

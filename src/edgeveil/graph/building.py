@@ -29,7 +29,7 @@ from edgeveil._internal.memory import total_memory
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph._csr import MOST_NODES
 from edgeveil.graph.edges import IdIndex, index_of, sort_ids, sorted_nodes
-from edgeveil.graph.graph import Directed, Intake, check_directed
+from edgeveil.graph.graph import Directed, ReadReport, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, NodeSet, check_ids
 from edgeveil.graph.picking import Columns, Reading, refuse_two_kinds
@@ -228,7 +228,7 @@ class _Build:
                 )
             memory, directed = self.memory * 3 // 4, self.directed
             tally = write_rows(files, rank, n, new, memory, self.progress, directed=directed)
-            intake = Intake(
+            read_report = ReadReport(
                 entries=entries,
                 self_loops=tally.self_loops,
                 repeated=tally.repeated // (2 - self.directed),
@@ -237,7 +237,7 @@ class _Build:
                 nodes_from_edges=self.reading.nodes is None,
             )
             self.progress("folder described", 0, 1)
-            describe_folder(new, kind, n, intake, directed=self.directed)
+            describe_folder(new, kind, n, read_report, directed=self.directed)
             write_note(done, True)
         for file in self.folder.glob("part-*"):
             file.unlink()

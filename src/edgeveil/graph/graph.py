@@ -19,15 +19,15 @@ from edgeveil.graph.nodes import NodeSet
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-MOST_BIRTHS = 2**16 - 2  # numbers of snapshots are 16-bit integers, from 1
-NEVER = 2**16 - 1  # the birth of an edge that ended before a history started anew
+MOST_SNAPSHOTS = 2**16 - 2  # numbers of snapshots are 16-bit integers, from 1
+UNKNOWN = 2**16 - 1  # first_seen of an edge that ended before its series began
 
 Directed = Literal["refuse", "ignore", "keep"]
 """How a reader treats directed input: refuse it, ignore directions, or keep them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intake:
+class ReadReport:
     """What was dropped when a graph was read. For the curator only.
 
     Attributes
@@ -86,39 +86,43 @@ class Graph:
         `edgeveil.read_graph`.
     nodes : NodeSet
         The public node set.
-    intake : Intake
+    read_report : ReadReport
         What the reader dropped. For the curator only.
     directed : bool
         Whether edges have a direction (public).
-    births : array of uint16, read-only, optional
+    first_seen : array of uint16, read-only, optional
         Only in the graph of an `edgeveil.History`: for every entry of `indices`, the number of the
-        snapshot (from 1) in which the edge was first seen, or `NEVER`. Private, like the edges.
+        snapshot (from 1) in which the edge was first seen, or `UNKNOWN`. Private, like the edges.
 
     Examples
     --------
     >>> graph = Graph.from_edges([0, 1, 1], [1, 2, 0], NodeSet.of(["ann", "bob", "cem", "dan"]))
     >>> graph
     Graph(4 nodes, 2 edges)
-    >>> print(graph.intake)
+    >>> print(graph.read_report)
     3 rows read: 1 edge given in both directions
     """
 
     indptr: npt.NDArray[Any]
     indices: npt.NDArray[Any]
     nodes: NodeSet
-    intake: Intake = field(default_factory=Intake)
+    read_report: ReadReport = field(default_factory=ReadReport)
     directed: bool = field(default=False, kw_only=True)
-    births: npt.NDArray[np.uint16] | None = field(default=None, kw_only=True)
+    first_seen: npt.NDArray[np.uint16] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        n, entries, births = len(self.nodes), len(self.indices), self.births
+        n, entries, first_seen = len(self.nodes), len(self.indices), self.first_seen
         if len(self.indptr) != n + 1 or self.indptr[0] != 0 or self.indptr[-1] != entries:
             raise InputError("the arrays of the graph do not fit together")
-        if births is not None and (births.shape != (entries,) or births.dtype != np.uint16):
-            raise InputError("births must be one 16-bit number for every entry of the graph")
+        if first_seen is not None and (
+            first_seen.shape != (entries,) or first_seen.dtype != np.uint16
+        ):
+            raise InputError("first_seen must be one 16-bit number for every entry of the graph")
         object.__setattr__(self, "indptr", _read_only(self.indptr))
         object.__setattr__(self, "indices", _read_only(self.indices))
-        object.__setattr__(self, "births", None if births is None else _read_only(births))
+        object.__setattr__(
+            self, "first_seen", None if first_seen is None else _read_only(first_seen)
+        )
 
     @classmethod
     def from_edges(
@@ -176,7 +180,7 @@ class Graph:
                 'pass directed="ignore" to read every arc as an undirected edge, '
                 'or "keep" to keep directions, for suggestions'
             )
-        intake = Intake(
+        read_report = ReadReport(
             entries=len(u),
             self_loops=rows.self_loops,
             repeated=rows.repeated,
@@ -185,7 +189,7 @@ class Graph:
             nodes_from_edges=nodes_from_edges,
         )
         indptr = indptr.astype(index_type(len(indices)), copy=False)
-        return cls(indptr, indices, nodes, intake, directed=directed)
+        return cls(indptr, indices, nodes, read_report, directed=directed)
 
     @property
     def n_nodes(self) -> int:
@@ -211,15 +215,15 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of nodes, edges and births: identifies the graph in a ledger. Keep it private."""
-        kind = b" directed" * self.directed + b" births" * (self.births is not None)
+        """SHA-256 of nodes, edges and `first_seen`: the graph in a ledger. Keep it private."""
+        kind = b" directed" * self.directed + b" first_seen" * (self.first_seen is not None)
         digest = self.nodes.digest(b"edgeveil graph 1" + kind)
         for array in (self.indptr, self.indices):
             # int32 and int64 forms of one graph are the same graph: hash in slices as int64
             for start in range(0, len(array), 1 << 20):
                 digest.update(array[start : start + (1 << 20)].astype("<i8").data)
-        if self.births is not None:
-            digest.update(self.births.astype("<u2", copy=False).data)
+        if self.first_seen is not None:
+            digest.update(self.first_seen.astype("<u2", copy=False).data)
         return digest.hexdigest()
 
     def neighbours(self, index: int) -> npt.NDArray[Any]:
@@ -250,7 +254,7 @@ class Graph:
     def with_edge_flipped(self, x: int, y: int, *, birth: int | None = None) -> Graph:
         """The neighbouring graph: without edge (x, y) if this one has it, with it if not.
 
-        Directed: the edge from x to y. In a graph with births, an added edge gets `birth`.
+        Directed: the edge from x to y. With `first_seen`, an added edge gets `birth`.
         """
         if x == y:
             raise InputError("a self-loop is not an edge")
@@ -262,18 +266,18 @@ class Graph:
         indptr = self.indptr.astype(np.int64)
         for a, _ in arcs:
             indptr[a + 1 :] += -1 if is_there else 1
-        births = self.births
+        first_seen = self.first_seen
         if is_there:
             indices = np.delete(self.indices, at)
-            births = None if births is None else np.delete(births, at)
+            first_seen = None if first_seen is None else np.delete(first_seen, at)
         else:
-            if (births is None) != (birth is None):
-                raise ParameterError("birth= is for adding an edge to a graph with births")
+            if (first_seen is None) != (birth is None):
+                raise ParameterError("birth= is for adding an edge to a graph with first_seen")
             indices = np.insert(self.indices, at, [b for _, b in arcs])
-            if births is not None and birth is not None:
-                births = np.insert(births, at, check_int("birth", birth, 1, MOST_BIRTHS))
+            if first_seen is not None and birth is not None:
+                first_seen = np.insert(first_seen, at, check_int("birth", birth, 1, MOST_SNAPSHOTS))
         indptr = indptr.astype(index_type(len(indices)))
-        return Graph(indptr, indices, self.nodes, directed=self.directed, births=births)
+        return Graph(indptr, indices, self.nodes, directed=self.directed, first_seen=first_seen)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -283,7 +287,7 @@ class Graph:
             and np.array_equal(self.indptr, other.indptr)
             and np.array_equal(self.indices, other.indices)
             and self.nodes == other.nodes
-            and _same_births(self.births, other.births)
+            and _same_first_seen(self.first_seen, other.first_seen)
         )
 
     def __hash__(self) -> int:
@@ -307,7 +311,7 @@ def index_type(size: int) -> type[np.int32 | np.int64]:
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
-def _same_births(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
+def _same_first_seen(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other)

@@ -51,7 +51,7 @@ def as_graph(
                                    nodes and links, as networkx writes JSON
     ============================== =========================================================
 
-    Weights, loops, repeats and directions are dropped and counted in ``graph.intake``.
+    Weights, loops, repeats and directions are dropped and counted in ``graph.read_report``.
 
     Parameters
     ----------

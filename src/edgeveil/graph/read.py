@@ -46,9 +46,9 @@ def read_graph(
     In an edge list every line is an undirected edge, (a, b) and (b, a) the same one, unless
     directions are kept. Ids are integers if every one is spelt as an integer is; one id such as
     ``007``, ``+7`` or ``ann``, among the edges or in the node list, makes all of them strings, so
-    that ``7`` and ``007`` stay two nodes. A third column, if numeric, is a weight:
-    it is ignored, and counted in ``graph.intake.weighted`` unless it is 1; a line with weight 0 is
-    an edge, too. Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
+    that ``7`` and ``007`` stay two nodes. A third column, if numeric, is a weight: it is ignored,
+    and counted in ``graph.read_report.weighted`` unless it is 1; a line with weight 0 is an edge,
+    too. Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
     A matrix must be symmetric unless `directed` says otherwise; a stored zero is not an edge.
 
     Parameters

@@ -1,10 +1,10 @@
 """The folder format: graph.json and plain .npy arrays, opened memory-mapped.
 
     graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array;
-                   version 1: undirected, 2: directed, 3: with births, of either kind
+                   version 1: undirected, 2: directed, 3: with `first_seen`, of either kind
     indptr.npy     the CSR structure
     indices.npy
-    births.npy     if the graph has births
+    first_seen.npy if the graph has it
     ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
 
 The folder holds the private graph. It and its files are made readable for their owner only.
@@ -28,14 +28,14 @@ import numpy.typing as npt
 
 from edgeveil._internal.files import flush, is_own_folder, sha256_of, sync_folder
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph.graph import Graph, Intake
+from edgeveil.graph.graph import Graph, ReadReport
 from edgeveil.graph.nodes import NodeSet
 
 _FORMAT = "edgeveil graph"
-_UNDIRECTED, _DIRECTED, _BIRTHS = 1, 2, 3  # versions: older code must refuse newer ones
+_UNDIRECTED, _DIRECTED, _FIRST_SEEN = 1, 2, 3  # versions: older code must refuse newer ones
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
 # Types of arrays other than indices
-_KINDS = {"text": ("|u1",), "births": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
+_KINDS = {"text": ("|u1",), "first_seen": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -76,13 +76,13 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
         new = work / "new"
         new.mkdir(mode=0o700)
         arrays = {"indptr": graph.indptr, "indices": graph.indices, **graph.nodes.arrays}
-        kind, births = graph.nodes.kind, graph.births
-        if births is not None:
-            arrays["births"] = births
-        for name in _names_of(kind, births=births is not None):
+        kind, first_seen = graph.nodes.kind, graph.first_seen
+        if first_seen is not None:
+            arrays["first_seen"] = first_seen
+        for name in _names_of(kind, first_seen=first_seen is not None):
             save_array(new / f"{name}.npy", arrays[name])
-        about = new, kind, graph.n_nodes, graph.intake
-        describe_folder(*about, directed=graph.directed, births=births is not None)
+        about = new, kind, graph.n_nodes, graph.read_report
+        describe_folder(*about, directed=graph.directed, first_seen=first_seen is not None)
         replace_folder(work, path)
     except OSError as error:
         reason = error.strerror or "the disk refused"
@@ -161,9 +161,9 @@ def save_array(file: Path, array: npt.NDArray[Any]) -> None:
         flush(handle)
 
 
-def _names_of(kind: str, *, births: bool) -> tuple[str, ...]:
+def _names_of(kind: str, *, first_seen: bool) -> tuple[str, ...]:
     """Names of the arrays of a graph."""
-    return ("indptr", "indices", *(("births",) if births else ()), *_ARRAYS_OF_IDS[kind])
+    return ("indptr", "indices", *(("first_seen",) if first_seen else ()), *_ARRAYS_OF_IDS[kind])
 
 
 def _describe_array(file: Path) -> dict[str, Any]:
@@ -177,25 +177,25 @@ def describe_folder(
     folder: Path,
     kind: str,
     n_nodes: int,
-    intake: Intake,
+    read_report: ReadReport,
     *,
     directed: bool,
-    births: bool = False,
+    first_seen: bool = False,
     more: Sequence[str] = (),
 ) -> None:
     """Write graph.json, the last file of a folder; `more` names arrays beside the graph's."""
-    names = _names_of(kind, births=births)
+    names = _names_of(kind, first_seen=first_seen)
     described = {name: _describe_array(folder / f"{name}.npy") for name in (*names, *more)}
     entries = described["indices"]["size"]
     version = _DIRECTED if directed else _UNDIRECTED
     description = {
         "format": _FORMAT,
-        "version": _BIRTHS if births else version,
-        **({"directed": directed} if births else {}),
+        "version": _FIRST_SEEN if first_seen else version,
+        **({"directed": directed} if first_seen else {}),
         "n_nodes": n_nodes,
         "n_edges": entries if directed else entries // 2,
         "ids": kind,
-        "intake": {k: v for k, v in asdict(intake).items() if k != "layout"},
+        "read_report": {k: v for k, v in asdict(read_report).items() if k != "layout"},
         "arrays": described,
     }
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:
@@ -244,10 +244,10 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     damaged = InputError(f"the graph in {path} is damaged: graph.json is not complete")
     try:
         n, kind, listed = description["n_nodes"], description["ids"], description["arrays"]
-        births = description["version"] == _BIRTHS
-        directed = description["directed"] if births else description["version"] == _DIRECTED
-        names = _names_of(kind, births=births)
-        intake = Intake(**description["intake"])
+        first_seen = description["version"] == _FIRST_SEEN
+        directed = description["directed"] if first_seen else description["version"] == _DIRECTED
+        names = _names_of(kind, first_seen=first_seen)
+        read_report = ReadReport(**description["read_report"])
         arrays = {name: open_array(path, name, listed[name], verify=verify) for name in names}
     except (KeyError, TypeError) as error:
         raise damaged from error
@@ -258,8 +258,10 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         ids = {"n": np.array(n, dtype=np.int64)}
     try:
         nodes = NodeSet.from_arrays(kind, ids)
-        rows, births_array = (arrays["indptr"], arrays["indices"]), arrays.get("births")
-        graph = Graph(*rows, nodes, intake, directed=bool(directed), births=births_array)
+        rows, first_seen_array = (arrays["indptr"], arrays["indices"]), arrays.get("first_seen")
+        graph = Graph(
+            *rows, nodes, read_report, directed=bool(directed), first_seen=first_seen_array
+        )
     except (InputError, IndexError) as error:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
@@ -288,10 +290,10 @@ def description_of(path: Path) -> dict[str, Any]:
         raise foreign from error
     if not known:
         raise foreign
-    if version not in (_UNDIRECTED, _DIRECTED, _BIRTHS):
+    if version not in (_UNDIRECTED, _DIRECTED, _FIRST_SEEN):
         raise InputError(
             f"the graph in {path} has format version {version!r}, this edgeveil reads "
-            f"up to {_BIRTHS}: update edgeveil"
+            f"up to {_FIRST_SEEN}: update edgeveil"
         )
     return dict(description)
 
@@ -322,8 +324,8 @@ def open_array(
 
 def _is_in_range(graph: Graph) -> bool:
     """Whether all rows lie within the indices, all indices within the nodes, and no birth is 0."""
-    indptr, indices, births = graph.indptr, graph.indices, graph.births
-    if np.any(indptr[:-1] > indptr[1:]) or (births is not None and not births.all()):
+    indptr, indices, first_seen = graph.indptr, graph.indices, graph.first_seen
+    if np.any(indptr[:-1] > indptr[1:]) or (first_seen is not None and not first_seen.all()):
         return False
     return not len(indices) or bool(indices.min() >= 0 and indices.max() < graph.n_nodes)
 
@@ -345,11 +347,11 @@ def _are_texts(nodes: NodeSet) -> bool:
 
 def _is_sound(graph: Graph) -> bool:
     """Whether CSR arrays that are in range are those of a simple graph."""
-    rows, births = np.repeat(np.arange(graph.n_nodes), graph.degrees), graph.births
+    rows, first_seen = np.repeat(np.arange(graph.n_nodes), graph.degrees), graph.first_seen
     made = Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed)
-    if births is not None and not graph.directed:
+    if first_seen is not None and not graph.directed:
         # entries sorted by column and row are the reversed edges
         turned = np.lexsort((rows, graph.indices))
-        if not np.array_equal(births[turned], births):
+        if not np.array_equal(first_seen[turned], first_seen):
             return False
-    return replace(made, births=births) == graph
+    return replace(made, first_seen=first_seen) == graph

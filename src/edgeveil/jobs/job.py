@@ -19,7 +19,7 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.jobs.keys import noise_for
-from edgeveil.jobs.request import Question, ReleaseOptions, ask
+from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, ask
 from edgeveil.jobs.tasks import Metadata, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Price
 from edgeveil.mechanisms.base import Mechanism, Rows
@@ -152,7 +152,7 @@ def release_to(
     return make_folder(Path(path), ask(graph, mechanism, sources, how), overwrite=overwrite)
 
 
-def make(question: Question, price: Price | None = None) -> Result:
+def make(question: ReleaseRequest, price: Price | None = None) -> Result:
     """Make a release in memory; `price` is the ledger's, if it was looked up already."""
     work, whole = _work_on(question, price), RowBuffer(question.indices, question.graph.n_nodes)
     for some in work.rows():
@@ -161,7 +161,7 @@ def make(question: Question, price: Price | None = None) -> Result:
 
 
 def make_folder(
-    folder: Path, question: Question, price: Price | None = None, *, overwrite: bool = False
+    folder: Path, question: ReleaseRequest, price: Price | None = None, *, overwrite: bool = False
 ) -> ReleaseFolder:
     """Make a release in a folder; `price` is the ledger's, if it was looked up already."""
     there = _release_in(folder)
@@ -210,6 +210,7 @@ class RowBuffer:
         self._evidence: list[tuple[Any, Evidence]] = []  # with the positions of its rows
 
     def put(self, some: RowBlock) -> None:
+        """Add some rows."""
         here = self._position[some.sources]
         self.missing -= len(here)
         if isinstance(some.rows, Evidence):
@@ -223,6 +224,7 @@ class RowBuffer:
 
     @property
     def made(self) -> RowBlock:
+        """All rows, once none is missing."""
         if not self._evidence:
             return RowBlock(self._indices, self._arrays["rows"], self._arrays.get("uncertainty"))
         positions = np.concatenate([here for here, _ in self._evidence])
@@ -230,20 +232,21 @@ class RowBuffer:
         return RowBlock(self._indices, joined.take(np.argsort(positions)), None)
 
     def write(self, path: Path) -> None:
+        """Write all rows as a ledger's artifact."""
         write_rows(path, self.made)
 
 
 FolderParts = Iterator[tuple[int, str, Sequence[NodeId], bytes]]  # for `ReleaseFolder.write`
 
 
-def _work_on(question: Question, price: Price | None) -> Drawn | Paid:
+def _work_on(question: ReleaseRequest, price: Price | None) -> Drawn | Paid:
     return Drawn(question) if question.ledger is None else Paid(question, price)
 
 
 class Drawn:
     """Rows without a ledger: shared statistics are drawn once, and every row has its own noise."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ReleaseRequest) -> None:
         self._question, noise = question, question.noise or NoiseSource.secure()
         numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
         self._key = noise.derive("rows").export_key()
@@ -266,17 +269,17 @@ class Drawn:
         return _computed(self._question, task, numbered)
 
 
-def _task(question: Question, fitted: Any) -> Task:
+def _task(question: ReleaseRequest, fitted: Any) -> Task:
     return Task(
         mechanism=question.mechanism, graph=question.graph, shared=fitted, lists=question.lists
     )
 
 
-def _fit(question: Question, numbers: tuple[Noised, ...]) -> Any:
+def _fit(question: ReleaseRequest, numbers: tuple[Noised, ...]) -> Any:
     return question.mechanism.fit_shared(numbers, question.graph.nodes)
 
 
-def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
+def _parts(question: ReleaseRequest, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
     """Split the sources into parts; a worker takes one part at a time."""
     size = rows_at_once(question.width, _PART_BYTES)
     if question.mechanism.output == "suggestions":
@@ -286,7 +289,7 @@ def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple
 
 
 def _computed(
-    question: Question, task: Task, parts: Parts, *, done: int = 0
+    question: ReleaseRequest, task: Task, parts: Parts, *, done: int = 0
 ) -> Iterator[tuple[Part, Any]]:
     """Run the engine, and report how many rows are done."""
     total = len(question.indices)
@@ -304,12 +307,12 @@ class Paid:
     batches are charged to the snapshot of the price, also if another one is declared meanwhile.
     """
 
-    def __init__(self, question: Question, price: Price | None = None) -> None:
+    def __init__(self, question: ReleaseRequest, price: Price | None = None) -> None:
         assert question.ledger is not None
         self._question, self._ledger = question, question.ledger
         self.price = question.price() if price is None else price
-        if self.price.short:
-            raise BudgetError(self.price.short)
+        if self.price.refusal:
+            raise BudgetError(self.price.refusal)
         self._campaign = replace(question.campaign, snapshot=self.price.snapshot)
         self._shared: Batch | None = None
 
@@ -436,7 +439,7 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
     return batch.store(lambda path: _write_shared(path, numbers, graph.nodes))
 
 
-def _fitted(question: Question, batch: Batch) -> tuple[Any, str]:
+def _fitted(question: ReleaseRequest, batch: Batch) -> tuple[Any, str]:
     """What `fit_shared` gives for the shared statistics of a campaign, and their digest."""
     batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest

@@ -59,7 +59,7 @@ def noise_for(
     mechanism : Mechanism
         With its parameters and its code.
     graph : Graph
-        With its nodes, directions and births.
+        With its nodes, directions and `first_seen`.
     released : str
         For rows: the digest of the noised shared statistic that they are computed with.
     """

@@ -59,7 +59,7 @@ class ReleaseOptions(Options, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class ReleaseRequest:
     """A checked request for a release; nothing is charged or drawn yet."""
 
     graph: Graph
@@ -102,7 +102,7 @@ class Question:
         assert self.ledger is not None
         return self.ledger.price(self.campaign, self.names)
 
-    def without_exhausted(self) -> Question:
+    def without_exhausted(self) -> ReleaseRequest:
         """Leave out members whose budget does not allow a row; BudgetError if nobody is left.
 
         Who is left out depends on the ledger alone. The charge checks the budgets again in its
@@ -182,7 +182,7 @@ def ask(
     lists: ListOptions | None = None,
     in_memory: bool = False,
     only_price: bool = False,
-) -> Question:
+) -> ReleaseRequest:
     """Check what is asked for, and its guarantee.
 
     A caller that has looked up the nodes already gives `indices` instead of `sources`, and `lists`
@@ -205,7 +205,7 @@ def ask(
     if len(listed) == 0:
         raise ParameterError("sources must name at least one node, got none")
     skip = given.pop("skip_exhausted", False)
-    question = Question(
+    question = ReleaseRequest(
         graph=graph,
         mechanism=mechanism,
         indices=listed,
@@ -223,7 +223,7 @@ def ask(
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarantee:
     """The guarantee of a release of `n_members` rows of this graph."""
     guarantee = mechanism.guarantee(n_members)
-    if graph.intake.nodes_from_edges:
+    if graph.read_report.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
         guarantee = replace(guarantee, promise="; ".join(promises))
     return guarantee
@@ -258,7 +258,7 @@ def _check_options(how: dict[str, Any]) -> dict[str, Any]:
     return how
 
 
-def _check_size(question: Question, *, in_memory: bool) -> None:
+def _check_size(question: ReleaseRequest, *, in_memory: bool) -> None:
     """Refuse what this many nodes, or this much memory, do not allow."""
     question.mechanism.check_nodes(question.graph.nodes)
     rows = len(question.indices)

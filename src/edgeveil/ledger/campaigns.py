@@ -57,7 +57,7 @@ class Price:
     left_nano: int  # left for `whom`
     pooled_needs_nano: int  # price for all members together
     pooled_left_nano: int | None  # left for all members together, if there is a cap
-    short: str  # why it would be refused, in words; empty if it would not
+    refusal: str  # why it would be refused, in words; empty if it would not
 
     @property
     def epsilon(self) -> float:
@@ -70,7 +70,7 @@ class Price:
         return self.left_nano / NANO
 
     @property
-    def more(self) -> float:
+    def repeats_left(self) -> float:
         """How many more at this price fit afterwards (in later snapshots); inf at price 0."""
         both = ((self.left_nano, self.needs_nano), (self.pooled_left_nano, self.pooled_needs_nano))
         counts = [left // needs - 1 for left, needs in both if left is not None and needs]
@@ -218,14 +218,14 @@ class Request:
         else:
             whom = max(self.new or self._members, key=charges.totals.__getitem__)
             own, in_full = charges.totals[whom], f"member {whom!r}"
-        charged, pooled, short = charges.public_total + own, charges.pooled_total, ""
+        charged, pooled, refusal = charges.public_total + own, charges.pooled_total, ""
         for needs, before, limit, for_whom in (
             (due.epsilon_nano, charged, header.epsilon_nano, in_full),
             (due.pooled_nano, pooled, header.pooled_nano, "all members together"),
             (due.pooled_nano, pooled, MOST_NANO, "a ledger to count"),
         ):
-            if self.new and not short and limit is not None and before + needs > limit:
-                short = (
+            if self.new and not refusal and limit is not None and before + needs > limit:
+                refusal = (
                     f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
                     f"{in_words(limit - before)} of {in_words(limit)} is left for {for_whom}"
                     f"{self._what_is_possible()}"
@@ -240,7 +240,7 @@ class Request:
             left_nano=header.epsilon_nano - charged,
             pooled_needs_nano=due.pooled_nano,
             pooled_left_nano=None if header.pooled_nano is None else header.pooled_nano - pooled,
-            short=short,
+            refusal=refusal,
         )
 
     def _what_is_possible(self) -> str:
@@ -270,8 +270,8 @@ class Request:
         """
         rows = {charge.seq: charge for charge in self.charged.values()}
         if self.new:
-            if short := self.price().short:
-                raise BudgetError(short)
+            if refusal := self.price().refusal:
+                raise BudgetError(refusal)
             if not self._n_rows:
                 self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
             # A random key: a ledger restored from an older copy must not give two batches one key.

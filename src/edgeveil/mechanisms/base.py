@@ -248,12 +248,12 @@ def local_views(
     starts = np.cumsum([0, *map(len, lists)])
     views = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
     followers = at if graph.directed and known_edges == "incident" else ()
-    births = None
-    if graph.births is not None:
-        rows = [graph.births[graph.indptr[s] : graph.indptr[s + 1]] for s in at.tolist()]
-        births = np.concatenate([np.empty(0, dtype=graph.births.dtype), *rows])
+    first_seen = None
+    if graph.first_seen is not None:
+        rows = [graph.first_seen[graph.indptr[s] : graph.indptr[s + 1]] for s in at.tolist()]
+        first_seen = np.concatenate([np.empty(0, dtype=graph.first_seen.dtype), *rows])
     known = tuple(map(graph.followers, followers))
-    return LocalViews(at, views, starts, graph.nodes, known, births)
+    return LocalViews(at, views, starts, graph.nodes, known, first_seen)
 
 
 _NAMES = ("name", "output", "when_to_use", "theorem")

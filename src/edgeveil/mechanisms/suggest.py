@@ -175,8 +175,8 @@ class Suggest(Mechanism):
 class SuggestWindow(Suggest):
     """One window of a series: like `Suggest`, but it counts only paths born in (since, until].
 
-    Needs a graph with births. A path member - friend - stranger is born with its later edge, so it
-    counts in at most one window of a member: all windows together have the privacy loss of one
+    Needs a graph with `first_seen`. A path member - friend - stranger is born with its later edge:
+    it counts in at most one window of a member: all windows together have the privacy loss of one
     list. Friends are all friends ever, and nobody who was ever a friend counts as a stranger.
     Proof: docs/theory/series.md.
 
@@ -196,19 +196,19 @@ class SuggestWindow(Suggest):
 
     def shared(self, graph: Graph) -> Asking:
         """All degrees by edges born up to `until`; directed: in-degrees."""
-        assert graph.births is not None
+        assert graph.first_seen is not None
         degrees = np.zeros(graph.n_nodes)
         for first in range(0, len(graph.indices), _BLOCK):
             block = slice(first, first + _BLOCK)
-            born = graph.indices[block][graph.births[block] <= self.until]
+            born = graph.indices[block][graph.first_seen[block] <= self.until]
             degrees += np.bincount(born, minlength=graph.n_nodes)
         yield Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
 
     def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:
         """Strangers' sums over the paths of the window."""
-        assert views.births is not None
+        assert views.first_seen is not None
         yield self._tail(
-            graph, shared, views, Windows(views.births, self._since(views), self.until)
+            graph, shared, views, Windows(views.first_seen, self._since(views), self.until)
         )
 
     def estimate(
@@ -218,11 +218,11 @@ class SuggestWindow(Suggest):
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
         found, since = (tail.starts, tail.positions, tail.values), self._since(views)
-        assert views.births is not None
+        assert views.first_seen is not None
         rows = np.repeat(np.arange(len(since)), np.diff(views.starts))
         share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)
-        counts = np.where(views.births > since[rows], 1.0, share[rows]) * (
-            views.births <= self.until
+        counts = np.where(views.first_seen > since[rows], 1.0, share[rows]) * (
+            views.first_seen <= self.until
         )
         weights = counts * lists.friend_weights(shared, views)
         weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)

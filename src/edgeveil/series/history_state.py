@@ -1,7 +1,7 @@
 """The folder of a history. A new state replaces the old one atomically.
 
     history.json      public: snapshots, forgotten indices, and the name of the current state
-    state-*/          a graph folder with births (`io.folder`), and two more arrays:
+    state-*/          a graph folder with `first_seen` (`io.folder`), and two more arrays:
       current.npy       for every entry, whether the edge is in the latest snapshot
       present.npy       for every node, whether it is in the latest snapshot
     lock              held while writing
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from edgeveil._internal.files import sync_folder, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph.graph import NEVER, Graph, Intake
+from edgeveil.graph.graph import UNKNOWN, Graph, ReadReport
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.graph.saved import (
     describe_folder,
@@ -220,16 +220,16 @@ def _open_state(path: Path, about: HistoryManifest, verify: bool) -> State:
             arrays[name] = open_array(folder, name, listed[name], verify=verify)
     except (KeyError, TypeError) as error:
         raise damaged from error
-    current, present, births = arrays["current"], arrays["present"], graph.births
-    if births is None or len(current) != len(births) or len(present) != graph.n_nodes:
+    current, present, first_seen = arrays["current"], arrays["present"], graph.first_seen
+    if first_seen is None or len(current) != len(first_seen) or len(present) != graph.n_nodes:
         raise damaged
     gone = np.array(about.forgotten, dtype=np.int64)
     if len(gone) and not (gone.min() >= 0 and gone.max() < graph.n_nodes):
         raise damaged
-    # Only `verify` passes over all births: they are not used as indices, so this is safe
+    # Only `verify` passes over all of `first_seen`: they are not used as indices, so this is safe
     if verify:
-        future = np.max(births, where=births != NEVER, initial=0) > len(about.snapshots)
-        if future or present[gone].any() or np.any(births[current] == NEVER):
+        future = np.max(first_seen, where=first_seen != UNKNOWN, initial=0) > len(about.snapshots)
+        if future or present[gone].any() or np.any(first_seen[current] == UNKNOWN):
             raise damaged
     for array in (current, present):
         array.setflags(write=False)
@@ -262,9 +262,9 @@ def write_state(
             folder,
             nodes.kind,
             len(nodes),
-            Intake(nodes_from_edges=nodes_from_edges),
+            ReadReport(nodes_from_edges=nodes_from_edges),
             directed=directed,
-            births=True,
+            first_seen=True,
             more=("current", "present"),
         )
         sync_folder(path)

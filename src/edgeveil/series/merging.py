@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.graph.graph import NEVER, Graph, index_type
+from edgeveil.graph.graph import UNKNOWN, Graph, index_type
 from edgeveil.graph.rows_on_disk import appendable
 from edgeveil.graph.saved import save_array
 
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
 
     degrees: Array
     indices: Array
-    births: Array
+    first_seen: Array
     current: Array
 
 
@@ -74,7 +74,7 @@ class Merge:
         """Merge the rows of the history from `first` to `last`."""
         bits = max(1, (self._n - 1).bit_length())
         known, entries = _slice(self._old, first, last)
-        columns, births = self._old.indices[entries], self._old.births[entries]  # type: ignore[index]
+        columns, first_seen = self._old.indices[entries], self._old.first_seen[entries]  # type: ignore[index]
         degrees = np.zeros(last - first, dtype=np.int64)
         degrees[: len(known)] = known
         keys = np.repeat(np.arange(len(known)) << bits, known) | columns
@@ -94,16 +94,16 @@ class Merge:
         indices = np.empty(len(kept), dtype=np.int32)
         indices[kept] = columns
         indices[~kept] = found[new] & ((1 << bits) - 1)
-        all_births = np.full(len(kept), self._number, dtype=np.uint16)
-        all_births[kept] = births
+        all_first_seen = np.full(len(kept), self._number, dtype=np.uint16)
+        all_first_seen[kept] = first_seen
         current = np.zeros(len(kept), dtype=np.bool_)
         current[at] = True
-        all_births[current & (all_births == NEVER)] = self._number  # it begins again
+        all_first_seen[current & (all_first_seen == UNKNOWN)] = self._number  # it begins again
         degrees += np.bincount(found[new] >> bits, minlength=len(degrees))
         was_current = self._current[entries]
         if not self.changed:
             self.changed = not (kept.all() and np.array_equal(current, was_current))
-        return Rows(degrees, indices, all_births, current)
+        return Rows(degrees, indices, all_first_seen, current)
 
     def _keys(self, places: IntArray, rows: IntArray, bits: int) -> IntArray:
         """The sorted keys of some rows of the snapshot, at these rows of the block."""
@@ -124,30 +124,30 @@ class Merge:
 
 def stored_rows(graph: Graph, current: Array) -> Iterator[tuple[int, Rows]]:
     """Yield all rows of a history in blocks, each with the number of its first row."""
-    assert graph.births is not None
+    assert graph.first_seen is not None
     for first, last in _blocks(graph.degrees):
         degrees, some = _slice(graph, first, last)
-        yield first, Rows(degrees, graph.indices[some], graph.births[some], current[some])
+        yield first, Rows(degrees, graph.indices[some], graph.first_seen[some], current[some])
 
 
 def rows_anew(graph: Graph, current: Array) -> Iterator[Rows]:
     """Yield all rows of a history; edges that have ended lose their birth."""
     for _, rows in stored_rows(graph, current):
-        yield rows._replace(births=np.where(rows.current, rows.births, NEVER))
+        yield rows._replace(first_seen=np.where(rows.current, rows.first_seen, UNKNOWN))
 
 
 def rows_without(graph: Graph, current: Array, gone: Array) -> Iterator[Rows]:
     """Yield all rows of a history without the edges of the nodes marked in `gone`."""
-    for first, (degrees, indices, births, now) in stored_rows(graph, current):
+    for first, (degrees, indices, first_seen, now) in stored_rows(graph, current):
         rows = np.repeat(np.arange(len(degrees)), degrees)
         kept = ~(gone[first + rows] | gone[indices])
         left = np.bincount(rows[kept], minlength=len(degrees))
-        yield Rows(left, indices[kept], births[kept], now[kept])
+        yield Rows(left, indices[kept], first_seen[kept], now[kept])
 
 
 def write_rows(folder: Path, blocks: Iterable[Rows]) -> None:
     """Write the arrays of all rows to a folder."""
-    kinds = {"indices": np.int32, "births": np.uint16, "current": np.bool_}
+    kinds = {"indices": np.int32, "first_seen": np.uint16, "current": np.bool_}
     degrees = [np.zeros(1, dtype=np.int64)]
     with ExitStack() as files:
         into = {

@@ -3,7 +3,7 @@
 The steps, in an order that makes a crash at any point harmless:
 
     history.add           merge the snapshot, atomically
-    history.start_anew    if a series starts: edges that have ended lose their birth
+    history.reset_first_seen    if a series starts: edges that have ended lose their birth
     pending.json          record which snapshot is being worked on
     ledger.charge         charge newcomers for the series; record windows at price 0
     noise                 draw it from the batches' secrets; write the new state beside the old
@@ -163,7 +163,7 @@ def refresh(
             return finished
         if now is None and number > 1:
             # Nobody was charged yet, so this may be done again, with a later graph as well.
-            history.start_anew()
+            history.reset_first_seen()
         return job.run(number)
 
 

@@ -64,9 +64,9 @@ class WindowRule:
         """For every node, whether its next window opens at snapshot `until`.
 
         `last` is the snapshot at which each node's last window ended, 0 before its first one. Only
-        the births of a node's own edges are used.
+        `first_seen` of a node's own edges is used.
         """
-        friends, earlier, first_birth = own_births(graph, last, until)
+        friends, earlier, first_birth = own_first_seen(graph, last, until)
         new, started = friends - earlier, last > 0
         grown = new >= np.maximum(self.least, np.ceil(self.share * earlier))
         later = started & (grown | (until - last.astype(np.int64) >= self.latest)) & (last < until)
@@ -74,25 +74,25 @@ class WindowRule:
         return np.asarray(later | (~started & ((friends >= self.first) | waited)))
 
 
-def own_births(
+def own_first_seen(
     graph: Graph, last: npt.NDArray[np.integer], until: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For every node: its friends so far, those up to its last window, and the earliest birth.
 
     "So far" means up to snapshot `until`.
     """
-    assert graph.births is not None
+    assert graph.first_seen is not None
     n, indptr = graph.n_nodes, graph.indptr.astype(np.int64)
     friends, earlier = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     first = np.full(n, until, dtype=np.int64)
     step = 1 << 16
     for begin in range(0, n, step):  # a block of nodes at a time: memory stays small
         end = min(begin + step, n)
-        births = graph.births[indptr[begin] : indptr[end]].astype(np.int64)
+        first_seen = graph.first_seen[indptr[begin] : indptr[end]].astype(np.int64)
         rows = np.repeat(np.arange(end - begin), np.diff(indptr[begin : end + 1]))
-        there = births <= until
+        there = first_seen <= until
         friends[begin:end] = np.bincount(rows[there], minlength=end - begin)
-        before = births <= last[begin:end].astype(np.int64)[rows]
+        before = first_seen <= last[begin:end].astype(np.int64)[rows]
         earlier[begin:end] = np.bincount(rows[there & before], minlength=end - begin)
-        np.minimum.at(first[begin:end], rows[there], births[there])
+        np.minimum.at(first[begin:end], rows[there], first_seen[there])
     return friends, earlier, first

@@ -1,4 +1,4 @@
-"""An edge list with a column of times -> a graph with births, one snapshot for each period."""
+"""An edge list with a column of times -> a graph with `first_seen`, a snapshot for each period."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from edgeveil._internal.checks import is_number
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.edges import Chunk, RowError, endpoints_of
-from edgeveil.graph.graph import MOST_BIRTHS, Directed, Graph, check_directed
+from edgeveil.graph.graph import MOST_SNAPSHOTS, Directed, Graph, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, check_ids
 from edgeveil.graph.picking import Columns, Reading, are_seconds, refuse_two_kinds
@@ -57,7 +57,7 @@ def read_timed(
 ) -> tuple[Graph, list[str | None]]:
     """Read an edge list with times; see `History.from_edges`.
 
-    Gives a graph with births, and for every snapshot its date; None if times are mere numbers.
+    Gives a graph with `first_seen`, and the dates of its snapshots; None if times are mere numbers.
     """
     check_edge_list(path)
     keep = check_directed(directed) == "keep"
@@ -81,22 +81,22 @@ def read_timed(
     graph = Graph.from_edges(
         u, v, found, weighted=piece.weighted, nodes_from_edges=node_set is None, directed=keep
     )
-    return replace(graph, births=_births_of(graph, u, v, born)), dates
+    return replace(graph, first_seen=_first_seen_of(graph, u, v, born)), dates
 
 
-def _births_of(
+def _first_seen_of(
     graph: Graph, u: npt.NDArray[Any], v: npt.NDArray[Any], born: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.uint16]:
     """For every entry of a graph, the earliest row of the list that it comes from."""
     bits = max(1, (graph.n_nodes - 1).bit_length())
     rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     keys = rows << bits | graph.indices
-    births = np.full(len(keys), MOST_BIRTHS, dtype=np.uint16)
+    first_seen = np.full(len(keys), MOST_SNAPSHOTS, dtype=np.uint16)
     edge = u != v
     ends = u[edge].astype(np.int64), v[edge].astype(np.int64)
     for a, b in [ends] if graph.directed else [ends, ends[::-1]]:
-        np.minimum.at(births, np.searchsorted(keys, a << bits | b), born[edge])
-    return births
+        np.minimum.at(first_seen, np.searchsorted(keys, a << bits | b), born[edge])
+    return first_seen
 
 
 # -- times --------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def _number(times: _Times, periods: Periods) -> tuple[npt.NDArray[np.uint16], li
         number, ends = _by_calendar(_as_microseconds(times, f"{periods} periods"), periods)
     elif isinstance(periods, int | np.integer):
         count = int(periods)
-        if not 1 <= count <= MOST_BIRTHS:
-            raise ParameterError(f"periods must be from 1 to {MOST_BIRTHS:,}, got {count}")
+        if not 1 <= count <= MOST_SNAPSHOTS:
+            raise ParameterError(f"periods must be from 1 to {MOST_SNAPSHOTS:,}, got {count}")
         low, high = float(values.min()), float(values.max())
         cuts = low + (high - low) * np.arange(1, count) / count
         number = np.searchsorted(cuts, values, side="left")
@@ -167,8 +167,8 @@ def _number(times: _Times, periods: Periods) -> tuple[npt.NDArray[np.uint16], li
             raise ParameterError("give at least one cut point, in strictly increasing order")
         number = np.searchsorted(cuts, values, side="left")
         ends = [*cuts.tolist(), None] if are_dates else [None] * (len(cuts) + 1)
-    if len(ends) > MOST_BIRTHS:
-        raise ParameterError(f"{len(ends):,} periods: a history has at most {MOST_BIRTHS:,}")
+    if len(ends) > MOST_SNAPSHOTS:
+        raise ParameterError(f"{len(ends):,} periods: a history has at most {MOST_SNAPSHOTS:,}")
     return (number + 1).astype(np.uint16), [None if end is None else _said(end) for end in ends]
 
 

@@ -22,7 +22,7 @@ def slow(scores, halves, i):
 
 
 values = st.floats(-1, 1).map(lambda x: round(x, 3))
-widths = st.check_choice(st.just(0.0), st.floats(0, 1).map(lambda x: round(x, 3)))
+widths = st.one_of(st.just(0.0), st.floats(0, 1).map(lambda x: round(x, 3)))
 
 
 @given(st.lists(st.tuples(values, widths), min_size=1, max_size=60), st.data())

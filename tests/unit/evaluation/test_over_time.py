@@ -28,8 +28,8 @@ def graph():
     whole = social_network(120, average_degree=16, seed=3).graph
     rows = np.repeat(np.arange(120), whole.degrees)
     low, high = np.minimum(rows, whole.indices), np.maximum(rows, whole.indices)
-    births = (low * 7 + high * 11) % (2 * SNAPSHOTS)
-    return replace(whole, births=np.maximum(1, births - SNAPSHOTS + 1).astype(np.uint16))
+    first_seen = (low * 7 + high * 11) % (2 * SNAPSHOTS)
+    return replace(whole, first_seen=np.maximum(1, first_seen - SNAPSHOTS + 1).astype(np.uint16))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def history(graph, tmp_path_factory):
 
 
 def _plain(graph, snapshot):
-    return replace(born_until(graph, snapshot), births=None)
+    return replace(born_until(graph, snapshot), first_seen=None)
 
 
 def _series(graph, epsilon, rule, snapshots, seed=1, k=5):
@@ -89,15 +89,15 @@ def test_base_only_asks_once_and_then_only_new_friends_leave(graph):
 
 
 def test_hidden_edges_keep_their_births_and_those_who_may_not_be_hidden_stay(graph):
-    may = graph.births > 2
+    may = graph.first_seen > 2
     split = hide_edges(graph, share=0.3, seed=1, among=may)
-    assert split.hidden.births.min() > 2
+    assert split.hidden.first_seen.min() > 2
     assert split.hidden.n_edges == round(0.3 * np.count_nonzero(may) / 2)
     for part in (split.left, split.hidden):
         turned = part.adjacency().T.tocsr()
         np.testing.assert_array_equal(turned.indices, part.indices)
-    together = np.concatenate([split.left.births, split.hidden.births])
-    np.testing.assert_array_equal(np.sort(together), np.sort(graph.births))
+    together = np.concatenate([split.left.first_seen, split.hidden.first_seen])
+    np.testing.assert_array_equal(np.sort(together), np.sort(graph.first_seen))
     assert with_entries(graph, np.ones(len(graph.indices), np.bool_)) == graph
 
 

@@ -233,7 +233,7 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_read(tmp_path, part
     built = build_graph(parts, tmp_path / "graph")
     with pytest.raises(ParameterError, match="exists"):
         build_graph(parts, built)
-    assert open_graph(build_graph(parts[:1], built, overwrite=True)).intake.entries == 100
+    assert open_graph(build_graph(parts[:1], built, overwrite=True)).read_report.entries == 100
 
 
 @pytest.mark.parametrize(

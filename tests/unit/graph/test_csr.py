@@ -182,7 +182,7 @@ def test_a_large_graph_says_the_same_words(as_if_large):
     ):
         large = Graph.from_edges(a, b, nodes)
         assert large == small
-        assert large.intake == small.intake
+        assert large.read_report == small.read_report
         assert large.indices.dtype == large.indptr.dtype == np.int32
     with pytest.raises(InputError, match="outside of the 50 nodes"):
         Graph.from_edges(np.array([2**64 - 1], dtype=np.uint64), [0], nodes)

@@ -193,12 +193,16 @@ def test_blogcatalog_is_the_papers(paper_data):
     data = load_blogcatalog(paper_data)
     assert (data.graph.n_nodes, data.graph.n_edges) == (10_312, 333_983)
     assert (data.labels.shape, data.labels.nnz) == ((10_312, 39), 14_476)
-    assert data.graph.intake.weighted == 0
+    assert data.graph.read_report.weighted == 0
 
 
 def test_pos_is_read_without_weights_and_loops(paper_data):
     data = load_pos(paper_data)
     assert (data.graph.n_nodes, data.graph.n_edges) == (4_777, 92_295)
     assert (data.labels.shape, data.labels.nnz) == ((4_777, 40), 6_770)
-    intake = data.graph.intake
-    assert (intake.entries, intake.self_loops, intake.weighted) == (184_812, 222, 120_759)
+    read_report = data.graph.read_report
+    assert (read_report.entries, read_report.self_loops, read_report.weighted) == (
+        184_812,
+        222,
+        120_759,
+    )

@@ -50,7 +50,7 @@ def test_what_is_opened_is_what_was_saved(tmp_path, name, verify):
     path = save_graph(graph, tmp_path / "graph")
     opened = open_graph(path, verify=verify)
     assert opened == graph
-    assert opened.intake == graph.intake
+    assert opened.read_report == graph.read_report
     assert opened.fingerprint == graph.fingerprint
     assert read_graph(path) == graph
     assert [opened.nodes.index(node) for node in graph.nodes] == list(range(graph.n_nodes))
@@ -254,20 +254,22 @@ def test_a_directed_graph_comes_back_directed_and_an_undirected_one_keeps_its_fo
 @pytest.mark.parametrize("directed", [False, True])
 def test_births_are_saved_and_older_versions_cannot_read_them(tmp_path, directed):
     plain = Graph.from_edges([0, 1, 2], [1, 2, 0], NodeSet.range(4), directed=directed)
-    births = np.array([3, 4, 1] if directed else [1, 7, 1, 2, 7, 2], np.uint16)
-    graph = replace(plain, births=births)
+    first_seen = np.array([3, 4, 1] if directed else [1, 7, 1, 2, 7, 2], np.uint16)
+    graph = replace(plain, first_seen=first_seen)
     place = save_graph(graph, tmp_path / "graph")
     assert json.loads((place / "graph.json").read_text())["version"] == 3
     for opened in (open_graph(place), open_graph(place, verify=True)):
         assert opened == graph != plain
         assert opened.fingerprint == graph.fingerprint != plain.fingerprint
-        assert opened.births.tolist() == births.tolist()
+        assert opened.first_seen.tolist() == first_seen.tolist()
 
 
-@pytest.mark.parametrize(("births", "verify"), [([1, 0, 1, 0], False), ([1, 2, 3, 2], True)])
-def test_births_of_0_and_those_that_depend_on_the_direction_are_refused(tmp_path, births, verify):
+@pytest.mark.parametrize(("first_seen", "verify"), [([1, 0, 1, 0], False), ([1, 2, 3, 2], True)])
+def test_births_of_0_and_those_that_depend_on_the_direction_are_refused(
+    tmp_path, first_seen, verify
+):
     plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
-    graph = replace(plain, births=np.array(births, np.uint16))
+    graph = replace(plain, first_seen=np.array(first_seen, np.uint16))
     place = save_graph(graph, tmp_path / "graph")
     with pytest.raises(InputError, match="damaged"):
         open_graph(place, verify=verify)
@@ -308,8 +310,8 @@ def test_a_missing_cut_or_strange_array_is_named(saved, name):
         {"arrays": {}},
         {"arrays": None},
         {"arrays": {"indptr": 3}},
-        {"intake": {"colour": 1}},
-        {"intake": None},
+        {"read_report": {"colour": 1}},
+        {"read_report": None},
     ],
 )
 def test_an_incomplete_description_is_one_sentence(saved, changes):

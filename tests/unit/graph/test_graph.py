@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph.graph import Graph, Intake, check_directed, index_type
+from edgeveil.graph.graph import Graph, ReadReport, check_directed, index_type
 from edgeveil.graph.nodes import NodeSet
 from tests.strategies import graphs
 
@@ -24,7 +24,7 @@ def test_normalisation_counts_what_it_drops(pairs):
     edges = {frozenset(p) for p in arcs}
     loops = sum(a == b for a, b in pairs)
     assert graph.n_edges == len(edges)
-    assert graph.intake == Intake(
+    assert graph.read_report == ReadReport(
         entries=len(pairs),
         self_loops=loops,
         repeated=len(pairs) - loops - len(arcs),
@@ -113,7 +113,7 @@ def test_directions_are_kept_when_asked_for():
     assert graph.n_edges == 4
     assert graph.degrees.tolist() == [1, 1, 1, 1]
     assert graph.in_degrees.tolist() == [3, 1, 0, 0]
-    assert graph.intake == Intake(entries=6, self_loops=1, repeated=1)
+    assert graph.read_report == ReadReport(entries=6, self_loops=1, repeated=1)
     assert repr(graph) == "Graph(4 nodes, 4 directed edges)"
 
 
@@ -143,20 +143,20 @@ def test_readers_know_three_ways_to_read_arcs(directed):
         check_directed(directed)
 
 
-# -- births -------------------------------------------------------------------------------
+# -- first_seen -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_an_edge_is_added_with_its_birth_and_leaves_with_it(directed):
     plain = Graph.from_edges([0, 1, 3], [1, 2, 1], NodeSet.range(4), directed=directed)
     given = [1, 2, 3] if directed else [1, 1, 2, 3, 2, 3]
-    graph = replace(plain, births=np.array(given, np.uint16))
+    graph = replace(plain, first_seen=np.array(given, np.uint16))
     other = graph.with_edge_flipped(0, 3, birth=9)
-    assert (other.neighbours(0).tolist(), other.births[:2].tolist()) == ([1, 3], [1, 9])
+    assert (other.neighbours(0).tolist(), other.first_seen[:2].tolist()) == ([1, 3], [1, 9])
     assert other.n_edges == 4
     if not directed:
         assert other.neighbours(3).tolist() == [0, 1]
-        assert other.births[-2:].tolist() == [9, 3]
+        assert other.first_seen[-2:].tolist() == [9, 3]
     assert other.with_edge_flipped(0, 3) == graph
     assert graph.with_edge_flipped(0, 3, birth=8) != other
     for wrong in (None, 0, 2**16):
@@ -168,17 +168,17 @@ def test_an_edge_is_added_with_its_birth_and_leaves_with_it(directed):
 
 def test_births_are_part_of_a_graph_and_cannot_be_changed():
     plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
-    born = replace(plain, births=np.array([1, 1, 2, 2], np.uint16))
-    later = replace(plain, births=np.array([1, 1, 3, 3], np.uint16))
-    assert born == replace(later, births=born.births.copy())
+    born = replace(plain, first_seen=np.array([1, 1, 2, 2], np.uint16))
+    later = replace(plain, first_seen=np.array([1, 1, 3, 3], np.uint16))
+    assert born == replace(later, first_seen=born.first_seen.copy())
     assert plain != born != later != plain
     assert len({g.fingerprint for g in (plain, born, later)}) == 3
     assert pickle.loads(pickle.dumps(born)) == born
     with pytest.raises(ValueError, match="read-only"):
-        born.births[0] = 1
+        born.first_seen[0] = 1
     for wrong in (np.ones(3, np.uint16), np.ones(4, np.int64), np.ones((2, 2), np.uint16)):
-        with pytest.raises(InputError, match="births"):
-            replace(plain, births=wrong)
+        with pytest.raises(InputError, match="first_seen"):
+            replace(plain, first_seen=wrong)
 
 
 def test_flipping_refuses_what_is_no_pair_of_nodes():

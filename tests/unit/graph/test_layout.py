@@ -70,7 +70,7 @@ def test_seconds_before_integer_ids_are_asked_about_but_large_ids_are_not(tmp_pa
 )
 def test_lists_with_weights_kinds_or_times_behind_are_read_as_ever(tmp_path, text):
     assert (graph := read_graph(write(tmp_path, text))).n_nodes == 3
-    assert "of 3" in graph.intake.layout or "of 4" in graph.intake.layout
+    assert "of 3" in graph.read_report.layout or "of 4" in graph.read_report.layout
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,9 @@ def test_with_a_node_list_it_is_said_that_the_first_line_looks_like_a_header(tmp
 
 def test_what_is_said_of_the_layout_is_not_saved(tmp_path):
     graph = read_graph(write(tmp_path, lines("u", "v", head="source,target")))
-    assert graph.intake.layout.startswith("the first line is a header; ids are in the columns 's")
+    assert graph.read_report.layout.startswith(
+        "the first line is a header; ids are in the columns 's"
+    )
     again = open_graph(save_graph(graph, tmp_path / "folder"))
-    assert (again.intake, again.intake.layout) == (graph.intake, "")
-    assert read_graph(write(tmp_path, lines("u", "v"))).intake.layout == ""
+    assert (again.read_report, again.read_report.layout) == (graph.read_report, "")
+    assert read_graph(write(tmp_path, lines("u", "v"))).read_report.layout == ""

@@ -49,10 +49,10 @@ def test_a_graph_is_returned_as_it_is():
 def test_networkx_keeps_ids_and_lonely_nodes_but_not_their_order():
     graph = as_graph(networkx_graph())
     assert graph == SORTED
-    assert graph.intake.nodes_from_edges
+    assert graph.read_report.nodes_from_edges
     assert as_graph(networkx_graph(), nodes=NAMES) == NAMED
-    assert not as_graph(networkx_graph(), nodes=NAMES).intake.nodes_from_edges
-    assert (graph.intake.entries, graph.intake.weighted) == (2, 1)
+    assert not as_graph(networkx_graph(), nodes=NAMES).read_report.nodes_from_edges
+    assert (graph.read_report.entries, graph.read_report.weighted) == (2, 1)
 
 
 def test_networkx_multigraphs_and_loops_are_counted():
@@ -61,16 +61,21 @@ def test_networkx_multigraphs_and_loops_are_counted():
     source.add_edge("eve", "eve")
     graph = as_graph(source)
     assert graph == SORTED
-    intake = graph.intake
-    assert (intake.entries, intake.repeated, intake.self_loops, intake.weighted) == (4, 1, 1, 2)
+    read_report = graph.read_report
+    assert (
+        read_report.entries,
+        read_report.repeated,
+        read_report.self_loops,
+        read_report.weighted,
+    ) == (4, 1, 1, 2)
 
 
 def test_networkx_counts_what_networkx_counts_on_a_random_graph():
     source = nx.gnp_random_graph(60, 0.2, seed=1)
     graph = as_graph(source)
     assert graph == as_graph(nx.to_scipy_sparse_array(source))
-    assert graph.intake.entries == source.number_of_edges()
-    assert graph.intake.both_directions == 0
+    assert graph.read_report.entries == source.number_of_edges()
+    assert graph.read_report.both_directions == 0
 
 
 def test_a_subclass_or_view_of_networkx_is_recognised():
@@ -116,7 +121,7 @@ def test_igraph_is_numbered_or_named():
     source.es["weight"] = [1, 2.5]
     graph = as_graph(source)
     assert graph == SORTED
-    assert graph.intake.weighted == 1
+    assert graph.read_report.weighted == 1
     assert as_graph(source, nodes=["eve", *NAMES][:-1]).nodes[0] == "eve"
     with pytest.raises(InputError, match="has 4 nodes, the node list 1"):
         as_graph(igraph_graph(), nodes=["a"])
@@ -143,7 +148,7 @@ def test_networkit_weights_are_counted():
     source = networkit.Graph(3, weighted=True)
     source.addEdge(0, 1, 2.0)
     source.addEdge(1, 2, 1.0)
-    assert as_graph(source).intake.weighted == 1
+    assert as_graph(source).read_report.weighted == 1
 
 
 @pytest.mark.parametrize("make", [igraph_graph, networkit_graph])

@@ -34,8 +34,8 @@ FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
 def test_every_sparse_format_gives_the_same_graph(make, form, kind):
     graph = as_graph(make(DENSE.astype(kind)).asformat(form))
     assert graph == GRAPH
-    assert (graph.intake.entries, graph.intake.self_loops) == (5, 1)
-    assert (graph.intake.both_directions, graph.intake.weighted) == (2, 2)
+    assert (graph.read_report.entries, graph.read_report.self_loops) == (5, 1)
+    assert (graph.read_report.both_directions, graph.read_report.weighted) == (2, 2)
 
 
 @pytest.mark.parametrize("dense", [DENSE, DENSE != 0, DENSE.astype(float), DENSE.T.copy().T])

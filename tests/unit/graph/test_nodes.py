@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.graph.nodes import NodeSet
 
-some_ids = st.check_choice(
+some_ids = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, max_size=30),
     st.lists(st.text(st.characters(codec="utf-8"), max_size=5), unique=True, max_size=30),
 )

@@ -27,7 +27,7 @@ TABLES = [pd.DataFrame, pl.DataFrame, pa.table, lambda data: pa.table(data).to_r
 def test_every_arrow_table_is_an_edge_list(table):
     graph = as_graph(table(INTS))
     assert graph == INT_GRAPH
-    assert (graph.intake.self_loops, graph.intake.weighted) == (1, 2)
+    assert (graph.read_report.self_loops, graph.read_report.weighted) == (1, 2)
     assert as_graph(table(NAMES)) == NAME_GRAPH
     assert as_graph(table(NAMES), directed="ignore") == NAME_GRAPH
 
@@ -52,10 +52,10 @@ def test_categories_and_narrow_integers_are_ids():
 
 def test_the_index_of_a_pandas_frame_is_no_weight():
     frame = pd.DataFrame({"u": [1, 2], "v": [2, 3]}, index=[10, 20])
-    assert as_graph(frame).intake.weighted == 0
+    assert as_graph(frame).read_report.weighted == 0
     table = pa.Table.from_pandas(frame)
     assert table.num_columns == 3
-    assert as_graph(table).intake.weighted == 0
+    assert as_graph(table).read_report.weighted == 0
 
 
 def test_an_adjacency_matrix_in_a_table_is_not_taken_for_edges():
@@ -97,7 +97,7 @@ def test_parquet_gives_the_first_two_columns_or_those_asked_for(tmp_path):
     pl.DataFrame(INTS).write_parquet(path)
     graph = read_graph(path)
     assert graph == INT_GRAPH
-    assert graph.intake.weighted == 2
+    assert graph.read_report.weighted == 2
     pl.DataFrame({"when": [0.5, 1.5], "v": [2, 3], "u": [1, 2]}).write_parquet(path)
     assert read_graph(path, columns=("u", "v")) == INT_GRAPH
     assert read_graph(path, columns=(2, 1)) == INT_GRAPH
@@ -121,8 +121,8 @@ def test_a_corrupt_parquet_file_is_one_sentence(tmp_path, damage):
 def test_a_list_of_pairs_is_an_edge_list(outer):
     graph = as_graph(outer([(1, 2), (2, 3), (3, 3)]))
     assert graph == INT_GRAPH
-    assert graph.intake.self_loops == 1
-    assert graph.intake.nodes_from_edges
+    assert graph.read_report.self_loops == 1
+    assert graph.read_report.nodes_from_edges
     assert as_graph(outer([("bob", "zoë"), ("ann", "bob")])) == NAME_GRAPH
     assert as_graph(outer([[1, 2], [2, 3], [1, 2]])) == INT_GRAPH
     assert as_graph([(np.int64(1), 2), (2, np.int64(3))]) == INT_GRAPH

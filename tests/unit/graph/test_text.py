@@ -116,20 +116,20 @@ def test_quoted_names_may_hold_the_delimiter_and_a_number_sign(tmp_path):
 def test_loops_repeats_directions_and_weights_are_counted(tmp_path):
     graph = read_graph(write(tmp_path, "1,2,1\n2,1,0.5\n1,2,1.0\n3,3,2\n2,3,1\n"))
     assert graph == PATH
-    intake = graph.intake
-    assert (intake.entries, intake.self_loops, intake.repeated) == (5, 1, 1)
-    assert (intake.both_directions, intake.weighted) == (1, 2)
+    read_report = graph.read_report
+    assert (read_report.entries, read_report.self_loops, read_report.repeated) == (5, 1, 1)
+    assert (read_report.both_directions, read_report.weighted) == (1, 2)
 
 
 def test_weights_are_counted_for_names_and_empty_ones_are_none(tmp_path):
     graph = read_graph(write(tmp_path, "a,b,2\nb,c,\nc,d,1\nd,a,7\n"))
-    assert (graph.n_edges, graph.intake.weighted) == (4, 2)
+    assert (graph.n_edges, graph.read_report.weighted) == (4, 2)
 
 
 def test_a_third_column_of_text_and_further_columns_are_ignored(tmp_path):
     graph = read_graph(write(tmp_path, "1,2,friend,9\n2,3,colleague,8\n"))
     assert graph == PATH
-    assert graph.intake.weighted == 0
+    assert graph.read_report.weighted == 0
 
 
 # -- header and columns -------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_columns_are_taken_by_name_or_position(tmp_path):
     path = write(tmp_path, "when,src,weight,dst\n9,1,5,2\n8,2,1,3\n")
     graph = read_graph(path, columns=("src", "dst"))
     assert graph == PATH
-    assert graph.intake.weighted == 1
+    assert graph.read_report.weighted == 1
     assert read_graph(path, columns=(1, 3)) == PATH
     assert read_graph(path, columns=(3, 1), header=True) == PATH
 
@@ -290,9 +290,9 @@ def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch
         read_graph(write(tmp_path, gzip.compress(text), "bomb.mtx.gz"))
     # not by its size alone, and small files may be as dense as they like
     monkeypatch.setattr(lines, "_MOST_TIMES", 10_000)
-    assert read_graph(bomb, one_kind=True).intake.entries == 900_000
+    assert read_graph(bomb, one_kind=True).read_report.entries == 900_000
     monkeypatch.undo()
-    assert read_graph(bomb, one_kind=True).intake.entries == 900_000
+    assert read_graph(bomb, one_kind=True).read_report.entries == 900_000
 
 
 def test_a_packed_file_of_several_members_is_read_to_the_end(tmp_path):

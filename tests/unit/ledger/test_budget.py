@@ -146,11 +146,11 @@ def test_a_price_tells_what_is_new_what_is_left_and_how_many_more(place, joint, 
     asked = joint(1, "a", "b", "c", "d", "e")
     price = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), asked.members)
     assert (price.n_new, price.n_open, price.n_stored) == (2, 1, 2)
-    assert (price.epsilon, price.left, price.more) == (1, 4, 3)
+    assert (price.epsilon, price.left, price.repeats_left) == (1, 4, 3)
     assert price.whom in ("d", "e")
     assert (price.pooled_needs_nano, price.pooled_left_nano) == (2 * 10**9, 9 * 10**9)
     free = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), ["a", "c"])
-    assert (free.epsilon, free.left, free.more, free.short) == (0, 3, math.inf, "")
+    assert (free.epsilon, free.left, free.repeats_left, free.refusal) == (0, 3, math.inf, "")
     assert len(ledger.charges()) == 2
 
 

@@ -150,7 +150,7 @@ def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, r
 def test_verify_finds_a_cap_that_was_exceeded(place, joint, reserve, monkeypatch):
     ledger = place.create(epsilon=2)
     price = campaigns.Request.price
-    monkeypatch.setattr(campaigns.Request, "price", lambda self: replace(price(self), short=""))
+    monkeypatch.setattr(campaigns.Request, "price", lambda self: replace(price(self), refusal=""))
     reserve(ledger, "1", joint(1.5, "bob"))
     ledger.verify()
     reserve(ledger, "2", joint(1, "bob"))

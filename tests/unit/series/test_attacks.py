@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
-from edgeveil.graph.graph import NEVER, Graph
+from edgeveil.graph.graph import UNKNOWN, Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
@@ -536,7 +536,7 @@ def test_a_renewal_does_not_ask_about_friendships_that_have_ended(weeks, drawn):
     assert not drawn[0][-1][0]
 
 
-RENEWAL = [*STEPS, (History, "start_anew", 1)]
+RENEWAL = [*STEPS, (History, "reset_first_seen", 1)]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -560,18 +560,18 @@ def test_a_renewal_that_crashes_anywhere_asks_once_and_about_its_own_time(
     history = weeks.history
     asked_about = {(u, v) for u in range(8) for v in history.graph.neighbours(u).tolist()}
     assert asked_about >= {(0, 3), (3, 0)}, "the chords are there,"
-    births = dict(zip(history.graph.neighbours(0).tolist(), history.births(0), strict=True))
-    assert births[3] == NEVER, "but were not asked about"
+    first_seen = dict(zip(history.graph.neighbours(0).tolist(), history.first_seen(0), strict=True))
+    assert first_seen[3] == UNKNOWN, "but were not asked about"
     assert not {4} & {stranger for sums, _ in drawn[0] for stranger in sums}
     assert check_drawn_once(drawn, history) > 8
     assert [weeks.charged(member) for member in "abcdefgh"] == [2.0] * 8
 
 
 def test_a_history_that_started_anew_is_not_that_of_the_old_series(weeks):
-    """A control: births that are reset in the middle of a series would be asked about again."""
+    """A control: first_seen that are reset in the middle of a series would be asked about again."""
     weeks.refresh(RING + CHORDS)
     weeks.refresh(RING)
-    weeks.history.start_anew()
+    weeks.history.reset_first_seen()
     with pytest.raises(LedgerError, match="does not hold the series"):
         weeks.refresh(RING + CHORDS)
     weeks.ledger.advance("friends")

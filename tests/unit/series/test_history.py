@@ -13,7 +13,7 @@ import pytest
 
 import edgeveil as ev
 from edgeveil.errors import EdgeveilError, InputError, ParameterError, UnknownNodeError
-from edgeveil.graph.graph import NEVER, Graph
+from edgeveil.graph.graph import UNKNOWN, Graph
 from edgeveil.graph.io import save_graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.series import history_state as state
@@ -31,9 +31,9 @@ def history(tmp_path: Path) -> History:
 
 
 def named(history: History, index: int) -> dict[str, int]:
-    """Friends ever of a node, with the births of the edges."""
+    """Friends ever of a node, with the first_seen of the edges."""
     names = history.nodes.take(history.graph.neighbours(index))
-    return dict(zip(names, history.births(index).tolist(), strict=True))
+    return dict(zip(names, history.first_seen(index).tolist(), strict=True))
 
 
 def test_a_snapshot_changes_no_index_and_no_birth(history):
@@ -44,7 +44,7 @@ def test_a_snapshot_changes_no_index_and_no_birth(history):
     assert history.present.tolist() == [True, True, True, False, True]
     assert history.new_edges().tolist() == [3, 2]
     assert history.current_edges == 3
-    assert not history.graph.intake.nodes_from_edges
+    assert not history.graph.read_report.nodes_from_edges
     assert ev.History is History
 
 
@@ -53,18 +53,18 @@ def test_an_edge_that_begins_again_keeps_its_first_birth(history):
     history.add(nothing)
     assert history.current_edges == 0
     history.add(FIRST)
-    assert set(history.graph.births.tolist()) == {1}
+    assert set(history.graph.first_seen.tolist()) == {1}
     assert history.current.all()
 
 
 def test_a_history_that_starts_anew_forgets_when_ended_edges_were_first_seen(history):
     history.add(SECOND, "2026-11-09")
     other, before = History.open(history.path), history.identity
-    history.start_anew()
+    history.reset_first_seen()
     assert len(history) == 2
     assert history.snapshots == other.snapshots
     assert history.identity != before == other.identity
-    cem = {"ann": 2, "bob": 1, "dan": NEVER, "eve": 2}
+    cem = {"ann": 2, "bob": 1, "dan": UNKNOWN, "eve": 2}
     assert named(history, history.nodes.index("cem")) == cem
     assert history.new_edges().tolist() == [1, 2]
     assert History.open(history.path, verify=True).graph == history.graph
@@ -177,11 +177,11 @@ def test_who_is_taken_from_edges_stays_known(history):
     found = Graph.from_edges([0], [1], FIRST.nodes, nodes_from_edges=True)
     history.add(found, nodes_from_edges=True)
     history.add(FIRST)
-    assert history.graph.intake.nodes_from_edges
+    assert history.graph.read_report.nodes_from_edges
 
 
 def test_there_are_only_so_many_snapshots(history, monkeypatch):
-    monkeypatch.setattr("edgeveil.series.history.MOST_BIRTHS", 1)
+    monkeypatch.setattr("edgeveil.series.history.MOST_SNAPSHOTS", 1)
     with pytest.raises(ParameterError, match="at most 1 snapshots"):
         history.add(SECOND)
     assert history.add(FIRST, "2026-11-02") == 1
@@ -218,7 +218,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     assert History.open(history.path, verify=True).graph == history.graph
     history.add(everybody)
     assert history.nodes.index("dan-the-man") == 4, "who comes back is a new node"
-    assert set(history.births(4).tolist()) == {3}
+    assert set(history.first_seen(4).tolist()) == {3}
     assert history.nodes.indices(list(everybody.nodes)).tolist() == [0, 1, 2, 4]
     assert history.forgotten.tolist() == [3]
 
@@ -310,7 +310,7 @@ def test_what_is_no_history_is_one_sentence(tmp_path, history):
         History.open(history.path)
 
 
-@pytest.mark.parametrize("name", ["indices", "births", "current", "present", "text"])
+@pytest.mark.parametrize("name", ["indices", "first_seen", "current", "present", "text"])
 def test_one_changed_byte_is_found_by_verify(history, name):
     [file] = history.path.glob(f"state-*/{name}.npy")
     data = bytearray(file.read_bytes())
@@ -320,7 +320,7 @@ def test_one_changed_byte_is_found_by_verify(history, name):
         History.open(history.path, verify=True)
 
 
-@pytest.mark.parametrize("name", ["current", "present", "births"])
+@pytest.mark.parametrize("name", ["current", "present", "first_seen"])
 @pytest.mark.parametrize(
     "array", [np.ones(2, np.bool_), np.ones(6, np.int64), np.array([None] * 6), None]
 )

@@ -25,7 +25,7 @@ from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
 refreshing = sys.modules["edgeveil.series.refresh"]
 SECRET = bytes(range(32))
 PATIENT = WindowRule(first=50, patience=50)  # no window is due
-BORN = replace(graph(RING), births=np.ones(16, np.uint16))
+BORN = replace(graph(RING), first_seen=np.ones(16, np.uint16))
 WINDOW = SuggestWindow(epsilon=1.0, since=np.zeros(8, np.uint16), until=1)
 
 
@@ -36,7 +36,7 @@ def words(part="rows", mechanism=WINDOW, of=BORN, released="", secret=SECRET):
 
 def test_the_same_data_has_the_same_noise():
     since = np.zeros(8, np.uint16)
-    again = replace(BORN, births=np.ones(16, np.uint16))
+    again = replace(BORN, first_seen=np.ones(16, np.uint16))
     assert words() == words(mechanism=replace(WINDOW, since=since), of=again)
 
 
@@ -50,11 +50,11 @@ def test_whatever_differs_has_other_noise(monkeypatch):
         words(secret=bytes(32)),
         words("shared"),
         words(released="the degrees"),
-        words(of=replace(BORN, births=later)),
-        words(of=replace(BORN, births=None)),
+        words(of=replace(BORN, first_seen=later)),
+        words(of=replace(BORN, first_seen=None)),
         words(of=replace(BORN, directed=True)),
-        words(of=replace(graph(RING + CHORDS), births=np.ones(32, np.uint16))),
-        words(of=replace(graph(RING, [*range(7), 8]), births=np.ones(12, np.uint16))),
+        words(of=replace(graph(RING + CHORDS), first_seen=np.ones(32, np.uint16))),
+        words(of=replace(graph(RING, [*range(7), 8]), first_seen=np.ones(12, np.uint16))),
         words(mechanism=replace(WINDOW, until=2)),
         words(mechanism=replace(WINDOW, since=since)),
         words(mechanism=replace(WINDOW, epsilon=2.0)),
@@ -67,7 +67,7 @@ def test_whatever_differs_has_other_noise(monkeypatch):
 
 def test_other_shared_numbers_have_other_noise_under_one_key():
     noise = noise_for(SECRET, "shared", WINDOW, BORN)
-    more = replace(graph(RING + CHORDS), births=np.ones(32, np.uint16))
+    more = replace(graph(RING + CHORDS), first_seen=np.ones(32, np.uint16))
     one, same, other = (shared_numbers(WINDOW, g, noise)[0] for g in (BORN, BORN, more))
     assert (one.values == same.values).all()
     assert not np.isclose(other.values - one.values, 2.0).any()

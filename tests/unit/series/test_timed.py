@@ -20,11 +20,11 @@ MONTHS = {"ann bob": 1, "bob cem": 2, "cem dan": 2}
 WEEKS = {"ann bob": 1, "bob cem": 3, "cem dan": 1}
 
 
-def births(history: History) -> dict[str, int]:
+def first_seen(history: History) -> dict[str, int]:
     graph = history.graph
     rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     names = zip(graph.nodes.take(rows), graph.nodes.take(graph.indices), strict=True)
-    found = zip(names, graph.births.tolist(), strict=True)
+    found = zip(names, graph.first_seen.tolist(), strict=True)
     return {f"{a} {b}": birth for (a, b), birth in found if str(a) < str(b)}
 
 
@@ -50,17 +50,17 @@ def write(file: Path, times: list[object], head: str = "a,b,since") -> Path:
 def test_times_in_many_forms(tmp_path, times):
     file = write(tmp_path / "friends.csv", times)
     monthly = History.from_edges(tmp_path / "months", file, time="since", periods="monthly")
-    assert births(monthly) == MONTHS
+    assert first_seen(monthly) == MONTHS
     assert [one.date for one in monthly.snapshots] == ["2026-02-01", "2026-03-01", "2026-04-01"]
     weekly = History.from_edges(tmp_path / "weeks", file, time="since")
-    assert births(weekly) == WEEKS
+    assert first_seen(weekly) == WEEKS
     dates = [date.fromisoformat(one.date) for one in weekly.snapshots]
     assert dates[0] == date(2026, 2, 2)
     assert {day.weekday() for day in dates} == {0}
     assert len(dates) == 5
     assert weekly.current.all()
     assert weekly.present.all()
-    assert weekly.graph.intake.nodes_from_edges
+    assert weekly.graph.read_report.nodes_from_edges
 
 
 @pytest.mark.parametrize(
@@ -82,21 +82,21 @@ def test_parquet_has_times_of_its_own(tmp_path, times):
         periods=["2026-01-31", date(2026, 2, 28)],
         nodes=["eve", "dan", "cem", "bob", "ann"],
     )
-    assert births(made) == {"ann bob": 1, "bob cem": 2, "cem dan": 2}
+    assert first_seen(made) == {"ann bob": 1, "bob cem": 2, "cem dan": 2}
     assert [one.date for one in made.snapshots] == ["2026-01-31", "2026-02-28", None]
     assert [one.n_nodes for one in made.snapshots] == [5, 5, 5]
-    assert not made.graph.intake.nodes_from_edges
+    assert not made.graph.read_report.nodes_from_edges
 
 
 def test_any_numbers_will_do_for_equal_periods_and_cut_points(tmp_path):
     file = write(tmp_path / "friends.csv", [2004, 2007.5, 2001, 2010], head="")
     made = History.from_edges(tmp_path / "three", file, time=2, periods=3)
-    assert births(made) == {"ann bob": 1, "bob cem": 3, "cem dan": 3}
+    assert first_seen(made) == {"ann bob": 1, "bob cem": 3, "cem dan": 3}
     assert [one.date for one in made.snapshots] == [None] * 3
     cut = History.from_edges(tmp_path / "cut", file, time=2, periods=[2000, 2001, 2009])
-    assert births(cut) == {"ann bob": 2, "bob cem": 3, "cem dan": 4}
+    assert first_seen(cut) == {"ann bob": 2, "bob cem": 3, "cem dan": 4}
     one = History.from_edges(tmp_path / "one", file, time=2, periods=1)
-    assert births(one) == {"ann bob": 1, "bob cem": 1, "cem dan": 1}
+    assert first_seen(one) == {"ann bob": 1, "bob cem": 1, "cem dan": 1}
     with pytest.raises(ParameterError, match="weekly periods need times that are dates"):
         History.from_edges(tmp_path / "weeks", file, time=2)
 
@@ -108,10 +108,10 @@ def test_the_column_of_times_may_stand_anywhere_and_directions_may_be_kept(tmp_p
         time=0, columns=(1, 2), periods=[4, 6], directed="keep",
     )  # fmt: skip
     assert made.graph.indices.tolist() == [1, 2, 0]
-    assert made.graph.births.tolist() == [2, 3, 1]
+    assert made.graph.first_seen.tolist() == [2, 3, 1]
     (tmp_path / "g.csv").write_text("1,10,2\n2,20,1\n")
     middle = History.from_edges(tmp_path / "middle", tmp_path / "g.csv", time=1, periods=2)
-    assert middle.graph.births.tolist() == [1, 1]
+    assert middle.graph.first_seen.tolist() == [1, 1]
 
 
 def test_a_history_from_a_list_goes_on_with_snapshots(tmp_path):
@@ -120,7 +120,7 @@ def test_a_history_from_a_list_goes_on_with_snapshots(tmp_path):
     with pytest.raises(ParameterError, match="snapshot 3 is of 2026-04-01: give a later date"):
         made.add(Graph.from_edges([0], [3], made.nodes), "2026-03-31")
     assert made.add(Graph.from_edges([0], [3], made.nodes), "2026-05-01") == 4
-    assert births(made) == MONTHS | {"ann dan": 4}
+    assert first_seen(made) == MONTHS | {"ann dan": 4}
     assert made.current_edges == 1
 
 
