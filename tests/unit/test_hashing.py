@@ -132,9 +132,7 @@ def test_a_bad_key_is_refused(key):
         hash_nodes(NodeSet.range(3), 4, key)
 
 
-scores = st.one_of(
-    st.floats(0, 1), st.floats(-1, 0), st.sampled_from([0.0, 1e-300, 0.1, 1.0])
-)
+scores = st.one_of(st.floats(0, 1), st.floats(-1, 0), st.sampled_from([0.0, 1e-300, 0.1, 1.0]))
 
 
 @given(

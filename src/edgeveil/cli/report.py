@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, say
@@ -59,7 +59,7 @@ def report(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_release
     from edgeveil.cli.releasing import make_release, read_for_lists
-    from edgeveil.engine.tasks import ListOptions
+    from edgeveil.jobs.tasks import ListOptions
     from edgeveil.series.campaign import is_series
 
     of_series = how.ledger is not None and is_series(ev.Ledger.open(how.ledger), how.label)
@@ -116,7 +116,7 @@ def _report_series(
     from edgeveil.series.campaign import current_series
     from edgeveil.series.suggesting import lists_of_series
 
-    whole("-k", lists.k, 1, 10_000)
+    check_int("-k", lists.k, 1, 10_000)
     check_folder(per_member, overwrite=how.overwrite or how.dry_run)
     setup, name = Setup.of(how), how.label or "this graph"
     assert setup.ledger is not None

@@ -56,7 +56,7 @@ def suggest(
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
     from edgeveil.cli.series_lists import put_out_series
-    from edgeveil.engine.tasks import ListOptions
+    from edgeveil.jobs.tasks import ListOptions
     from edgeveil.series import had_series
 
     if (lists.member is not None) + (lists.members is not None) + all != 1:
@@ -79,7 +79,7 @@ def suggest(
     if candidates is not None:
         among = wanted_nodes(private.nodes, None, candidates, "--candidates")
 
-    def put_out(made: Any) -> None:
+    def write_output(made: Any) -> None:
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
             return
         if per_member is not None:
@@ -108,10 +108,10 @@ def suggest(
     if setup.ledger is not None and had_series(setup.ledger, how.label):
         members = None if all else private.nodes.take(wanted)
         others = None if among is None else private.nodes.take(among)
-        put_out_series(setup, chosen, members, put_out, out, lists.k, others)
+        put_out_series(setup, chosen, members, write_output, out, lists.k, others)
         return
     options_of_lists = ListOptions(lists.k, among)
-    make_release(private, chosen, wanted, setup, put_out, out=out, lists=options_of_lists)
+    make_release(private, chosen, wanted, setup, write_output, out=out, lists=options_of_lists)
 
 
 def _for_people(line: Suggestion) -> tuple[Any, ...]:

@@ -57,11 +57,11 @@ def series_campaign(
 def guarantee_of_series(history: History, mechanism: Suggest, n_members: int) -> Guarantee:
     """The guarantee of all lists of a series together, for this many members."""
     claim = mechanism.guarantee(n_members)
-    promises = [claim.promise, _NODES_FROM_EDGES * history.graph.intake.nodes_from_edges]
+    promises = [claim.promise, _NODES_FROM_EDGES * history.graph.read_report.nodes_from_edges]
     return replace(
         claim,
         theorem="docs/theory/series.md",
-        over="series",
+        scope="series",
         promise="; ".join(filter(None, promises)),
     )
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph.graph import MOST_BIRTHS, NEVER, Directed, Graph
+from edgeveil.graph.graph import MOST_SNAPSHOTS, UNKNOWN, Directed, Graph
 from edgeveil.graph.node_lists import Nodes
 from edgeveil.graph.nodes import Ids, NodeId, NodeSet
 from edgeveil.graph.picking import Columns
@@ -33,7 +33,7 @@ from edgeveil.series.history_state import (
 from edgeveil.series.merging import Merge, Rows, rows_anew, rows_without, stored_rows
 from edgeveil.series.timed import Periods, read_timed
 
-_BLOCK = 1 << 20  # births counted at a time
+_BLOCK = 1 << 20  # first_seen counted at a time
 
 
 class _UnchangedError(Exception):
@@ -60,7 +60,7 @@ class History:
     ...     first = history.add(Graph.from_edges([0], [1], nodes), date="2026-11-02")
     ...     second = history.add(Graph.from_edges([1], [2], nodes), date="2026-11-09")
     ...     history
-    ...     history.graph.neighbours(1), history.births(1), history.friends(1)
+    ...     history.graph.neighbours(1), history.first_seen(1), history.friends(1)
     History(2 snapshots, 3 nodes)
     (array([0, 2], dtype=int32), array([1, 2], dtype=uint16), array([2], dtype=int32))
     """
@@ -81,13 +81,13 @@ class History:
             If the folder cannot be written.
         """
         nothing = Graph.from_edges([], [], NodeSet.range(0))
-        return cls._create(path, (), replace(nothing, births=np.zeros(0, np.uint16)))
+        return cls._create(path, (), replace(nothing, first_seen=np.zeros(0, np.uint16)))
 
     @classmethod
     def _create(
         cls, path: str | os.PathLike[str], snapshots: tuple[Snapshot, ...], graph: Graph
     ) -> History:
-        """Make a history of a graph with births, all of which is in the latest snapshot."""
+        """Make a history of a graph with `first_seen`, all of which is in the latest snapshot."""
         path = Path(path)
         create_folder(path)
         with writing(path):
@@ -101,7 +101,7 @@ class History:
                 np.ones(graph.n_nodes, np.bool_),
                 (some for _, some in rows),
                 directed=graph.directed,
-                nodes_from_edges=graph.intake.nodes_from_edges,
+                nodes_from_edges=graph.read_report.nodes_from_edges,
             )
         return cls.open(path)
 
@@ -184,7 +184,7 @@ class History:
         ...     history = History.from_edges(
         ...         f"{folder}/friends.history", file, time="since", periods="monthly"
         ...     )
-        ...     [one.date for one in history.snapshots], history.births(1).tolist()
+        ...     [one.date for one in history.snapshots], history.first_seen(1).tolist()
         (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
         """
         graph, dates = read_timed(
@@ -249,7 +249,7 @@ class History:
 
     @property
     def graph(self) -> Graph:
-        """All edges ever seen, with their births, over `nodes` (private; mapped)."""
+        """All edges ever seen, with `first_seen`, over `nodes` (private; mapped)."""
         return self._state.graph
 
     @property
@@ -262,20 +262,20 @@ class History:
         row = slice(*self.graph.indptr[index : index + 2].tolist())
         return self.graph.indices[row][self.current[row]]
 
-    def births(self, index: int) -> npt.NDArray[np.uint16]:
+    def first_seen(self, index: int) -> npt.NDArray[np.uint16]:
         """Births of the edges of a node, in the order of ``graph.neighbours(index)``."""
-        assert self.graph.births is not None
-        return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
+        assert self.graph.first_seen is not None
+        return self.graph.first_seen[slice(*self.graph.indptr[index : index + 2].tolist())]
 
     def new_edges(self) -> IntArray:
         """Number of edges first seen in each snapshot. For the curator only.
 
         Those that had ended when the history started anew are not counted.
         """
-        assert self.graph.births is not None
-        counts = np.zeros(NEVER + 1, dtype=np.int64)
-        for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
-            block = self.graph.births[start : start + _BLOCK]
+        assert self.graph.first_seen is not None
+        counts = np.zeros(UNKNOWN + 1, dtype=np.int64)
+        for start in range(0, len(self.graph.first_seen), _BLOCK):  # takes 8 bytes for each
+            block = self.graph.first_seen[start : start + _BLOCK]
             counts += np.bincount(block, minlength=len(counts))
         return counts[1 : len(self) + 1] // (1 if self.directed else 2)
 
@@ -337,8 +337,8 @@ class History:
                     f"the history is {kinds[old.graph.directed]}, the snapshot "
                     f"{kinds[graph.directed]}"
                 )
-            if number > MOST_BIRTHS and not repeated:
-                raise ParameterError(f"a history has at most {MOST_BIRTHS:,} snapshots")
+            if number > MOST_SNAPSHOTS and not repeated:
+                raise ParameterError(f"a history has at most {MOST_SNAPSHOTS:,} snapshots")
             nodes, places = grow(old.graph.nodes, graph.nodes, about.forgotten)
             present = np.zeros(len(nodes), np.bool_)
             present[places] = True
@@ -358,7 +358,7 @@ class History:
 
             digest = graph.nodes.digest().hexdigest()
             made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
-            intakes = old.graph.intake, graph.intake
+            reports = old.graph.read_report, graph.read_report
             try:
                 write_state(
                     self.path,
@@ -367,7 +367,7 @@ class History:
                     present,
                     rows(),
                     directed=graph.directed,
-                    nodes_from_edges=any(intake.nodes_from_edges for intake in intakes),
+                    nodes_from_edges=any(one.nodes_from_edges for one in reports),
                 )
             except _UnchangedError:
                 self._state = old
@@ -380,12 +380,13 @@ class History:
         self._state = read_state(self.path, verify=False)
         return number
 
-    def start_anew(self) -> None:
+    def reset_first_seen(self) -> None:
         """Forget when edges were first seen that are not in the latest snapshot.
 
-        They stay, as former friends, with the birth 65,535 (`NEVER`); one that begins again is born
-        with that snapshot. The history has another identity from then on, so a series that began
-        before cannot go on with it. `edgeveil.refresh` calls this where a series starts.
+        They stay, as former friends, with the number 65,535 (`UNKNOWN`); one that begins again gets
+        the number of that snapshot. The history has another identity from then on, so a
+        series that began before cannot go on with it. `edgeveil.refresh` calls this where a series
+        starts.
 
         Raises
         ------
@@ -409,7 +410,7 @@ class History:
             old.present,
             rows,
             directed=old.graph.directed,
-            nodes_from_edges=old.graph.intake.nodes_from_edges,
+            nodes_from_edges=old.graph.read_report.nodes_from_edges,
         )
 
     def forget(self, members: NodeId | Iterable[NodeId]) -> None:
@@ -464,7 +465,7 @@ def check_node_list(graph: Graph, *, allowed: bool) -> None:
 
     Over time they show more than once: who has lost the last friend is gone from the next lists.
     """
-    if graph.intake.nodes_from_edges and not allowed:
+    if graph.read_report.nodes_from_edges and not allowed:
         raise ParameterError(
             "no node list was given, so nodes were read off the edges: in lists over time the end "
             "of somebody's last friendship would show exactly. Read the graph with its members "

@@ -31,15 +31,15 @@ import numpy as np
 
 from edgeveil._internal.files import move, sync_all
 from edgeveil._internal.words import counted
-from edgeveil.engine.keys import noise_for, parameters_of
-from edgeveil.engine.making import read_shared, stored_shared
-from edgeveil.engine.question import Progress, graph_of
-from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs.job import read_shared, stored_shared
+from edgeveil.jobs.keys import noise_for, parameters_of
+from edgeveil.jobs.request import Progress, graph_of
+from edgeveil.jobs.tasks import Engine, Local, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
@@ -58,7 +58,7 @@ from edgeveil.series.copies import check_copies, check_folder, note_work, token_
 from edgeveil.series.history import History, check_node_list
 from edgeveil.series.loss import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
-from edgeveil.series.state import About, SeriesFolder, Shard
+from edgeveil.series.state import SeriesFolder, SeriesManifest, Shard
 
 _BATCH = 8192  # members that are charged together
 _PART = 1024  # members that a worker takes at a time
@@ -320,7 +320,7 @@ class _Refresh:
         state, windows = self._draw(about, newcomers, shared, mechanism)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
-        done = About(
+        done = SeriesManifest(
             series=about.series,
             until=number,
             token=token,
@@ -344,7 +344,7 @@ class _Refresh:
             _series=series,
         )
 
-    def _check_degrees(self, about: About, number: int) -> None:
+    def _check_degrees(self, about: SeriesManifest, number: int) -> None:
         """Refuse to draw the degrees a second time, or on another snapshot than their own."""
         degrees = self.ledger.shared(self.campaign)
         if degrees is None or degrees.stored:
@@ -374,7 +374,7 @@ class _Refresh:
             if not drawn.isdisjoint(batch.members) or waiting.isdisjoint(batch.members)
         )
 
-    def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
+    def _charge_newcomers(self, about: SeriesManifest, number: int) -> tuple[Any, int]:
         """Charge every present member who is not in the series yet, if its budget allows.
 
         A forgotten member who came back is a new node. Its windows count every edge once more, so
@@ -409,7 +409,11 @@ class _Refresh:
         return paid
 
     def _draw(
-        self, about: About, newcomers: Any, shared: lists.Popularity, mechanism: SuggestWindow
+        self,
+        about: SeriesManifest,
+        newcomers: Any,
+        shared: lists.Popularity,
+        mechanism: SuggestWindow,
     ) -> tuple[Path, int]:
         """Draw the windows that are due, shard by shard, and write the new state."""
         n, state, opened, until = len(self.names), self.place.new_state(), 0, mechanism.until
@@ -432,7 +436,7 @@ class _Refresh:
                 self.progress(min(here.stop, n), n)
         return state, opened
 
-    def _windows(self, task: Task, members: Any, due: Any, until: int) -> list[Made]:
+    def _windows(self, task: Task, members: Any, due: Any, until: int) -> list[RowBlock]:
         """Record and draw the windows of those members of a shard who are due."""
         drawn = set[int]()
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
@@ -463,7 +467,7 @@ def _no_more(n_members: int) -> Guarantee:
     """The price of windows: 0, because the charge for the series covers them."""
     theorem = "docs/theory/series.md"
     return Guarantee(
-        epsilon=0.0, model="joint", n_sources=n_members, theorem=theorem, pooling="shared"
+        epsilon=0.0, model="joint", n_members=n_members, theorem=theorem, collusion="shared"
     )
 
 
@@ -502,7 +506,7 @@ def _folded(
     mechanism: Suggest,
     shard: Shard,
     charged: Any,
-    made: list[Made],
+    made: list[RowBlock],
     until: int,
 ) -> Shard:
     """The state of a shard after its windows were drawn."""
@@ -514,7 +518,7 @@ def _folded(
     order = np.argsort(members)
     members, drawn = members[order], drawn.take(order)
     claim = mechanism.guarantee(1)
-    views = local_views(graph, members, claim.model, claim.own_edges)
+    views = local_views(graph, members, claim.model, claim.known_edges)
     merged = lists.merge(shared, views, shard.evidence.take(members - shard.first), drawn)
     # All rows of the shard in order; merged rows replace the old ones.
     both = Evidence.joined([shard.evidence, merged])
@@ -622,7 +626,7 @@ class Series:
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
-                views = local_views(graph, some, claim.model, claim.own_edges)
+                views = local_views(graph, some, claim.model, claim.known_edges)
                 evidence = shard.evidence.take(some - shard.first)
                 windows = np.maximum(shard.windows[some - shard.first].astype(np.int64), 1)
                 rate = float(mechanism.split[1])

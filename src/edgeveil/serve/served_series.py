@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError, LedgerError
 from edgeveil.graph.nodes import NodeId, NodeSet
-from edgeveil.jobs.request import guarantee_for
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.schema import UnusableError
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
@@ -194,7 +193,7 @@ class SeriesLists:
         self.mechanism = now.mechanism
         self.guarantee = guarantee_of_series(now.history, now.mechanism, 1)
         # Said when the series was begun, and in its guarantee since
-        self._nodes_from_edges = now.history.graph.intake.nodes_from_edges
+        self._nodes_from_edges = now.history.graph.read_report.nodes_from_edges
 
     def _header(self, now: Current) -> dict[str, Any]:
         """What the copies of a state depend on."""

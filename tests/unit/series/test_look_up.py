@@ -66,7 +66,7 @@ def cut_short_after_the_charge(ledger, monkeypatch):
 
 def without_its_folder(ledger, monkeypatch):
     refresh(ledger, 1)
-    History.open(f"{ledger.location}.series/friends/history").start_anew()
+    History.open(f"{ledger.location}.series/friends/history").reset_first_seen()
 
 
 STATES = [
