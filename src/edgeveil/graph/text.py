@@ -155,7 +155,7 @@ def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
 
 def with_notes(graph: Graph, layout: Layout) -> Graph:
     """The graph with a note on how its file was read; warns of a possible header."""
-    guessed = graph.intake.nodes_from_edges and layout.guessed
+    guessed = graph.read_report.nodes_from_edges and layout.guessed
     taken = layout.names and [layout.names[i] for i in (layout.first, layout.second)]
     if guessed and taken and any(graph.nodes.named(name) in graph.nodes for name in taken):
         warnings.warn(
@@ -174,7 +174,7 @@ def with_notes(graph: Graph, layout: Layout) -> Graph:
             ReadingWarning,
             stacklevel=4,
         )
-    return replace(graph, intake=replace(graph.intake, layout=layout.says))
+    return replace(graph, read_report=replace(graph.read_report, layout=layout.says))
 
 
 def _stand_alone(graph: Graph, ends: list[str]) -> bool:

@@ -36,11 +36,11 @@ def test_as_graph_same_edges_in_any_form_give_one_graph(given):
 
 
 def test_as_graph_dropped_weights_are_reported():
-    assert as_graph([("ann", "bob", 0.5), ("bob", "cem", 1)]).intake.weighted == 1
-    assert as_graph({"ann": {"bob": {"weight": 2}, "cem": {}}}).intake.weighted == 1
+    assert as_graph([("ann", "bob", 0.5), ("bob", "cem", 1)]).read_report.weighted == 1
+    assert as_graph({"ann": {"bob": {"weight": 2}, "cem": {}}}).read_report.weighted == 1
     link = {"source": 1, "target": 2, "weight": 3}
-    assert as_graph({"nodes": [{"id": 1}, {"id": 2}], "links": [link]}).intake.weighted == 1
-    assert as_graph([link | {"source": 1}]).intake.weighted == 1
+    assert as_graph({"nodes": [{"id": 1}, {"id": 2}], "links": [link]}).read_report.weighted == 1
+    assert as_graph([link | {"source": 1}]).read_report.weighted == 1
 
 
 def test_as_graph_directions_of_a_dict_are_kept():
