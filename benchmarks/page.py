@@ -481,8 +481,7 @@ def _service(part: Figures) -> Iterator[str]:
     late, bare = part["at_half_load"], part["bare_at_half_load"]
     yield (
         f"{part['members']:,} members, on loopback, compared with an endpoint of the same "
-        "framework that does nothing. First lists, with a durable charge: "
-        f"{number(part['first_lists_per_second'])} per second. At half the maximal load with new "
+        "framework that does nothing. At half the maximal load with new "
         f"tokens, 99 % of the answers took at most {ms(late['p99_seconds'])} ms (bare endpoint: "
         f"{ms(bare['p99_seconds'])} ms)."
     )

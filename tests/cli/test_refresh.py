@@ -224,20 +224,15 @@ def test_other_releases_under_the_label_of_a_series_are_refused(weeks, run):
     assert charged("member3") == 1.0
 
 
-def test_the_service_serves_a_series_with_its_own_parameters_only(weeks, run):
+def test_serve_without_a_series_says_what_makes_one(weeks, run):
     assert run(f"{WEEKLY.format(1)} --out lists").returncode == 0
     assert run("token member3 --keys keys.json").returncode == 0
     serve = "serve week1.csv --ledger f.ledger --label friends --keys keys.json"
-    done = run(f"{serve} --epsilon 0.5")
-    assert done.returncode == 2
-    assert "are a series with epsilon 1: leave --epsilon" in done.stderr
     assert run("ledger renew f.ledger friends").returncode == 0
-    done = run(f"{serve} --epsilon 0.5")  # would charge lists one by one, and end the series
-    assert done.returncode == 2
-    assert "the series of friends was renewed: edgeveil refresh" in done.stderr
-    done = run(serve.replace("friends", "others"))
-    assert done.returncode == 2
-    assert "others has no series yet: edgeveil refresh" in done.stderr
+    for words in (serve, serve.replace("friends", "others")):
+        done = run(words)
+        assert done.returncode == 1
+        assert "has no lists yet: edgeveil refresh makes them" in done.stderr
     assert charged("member3") == 1.0
 
 

@@ -24,7 +24,9 @@ def network():
 
 @pytest.fixture(scope="session")
 def service(network, tmp_path_factory):
-    running = Service(tmp_path_factory.mktemp("service"), network, as_command=True).start()
+    """A service for tests that only look at it."""
+    running = Service(tmp_path_factory.mktemp("service"), network, as_command=True)
+    running.start().wait_for_list(network.nodes[0])
     yield running
     running.stop()
 
@@ -33,25 +35,5 @@ def service(network, tmp_path_factory):
 def own_service(network, tmp_path):
     """A service of one test alone; it starts it."""
     made = Service(tmp_path, network)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def own_series(network, tmp_path):
-    """A service of one test alone, on a series with one snapshot; it starts it."""
-    made = Service(tmp_path, network, epsilon=1.0, options=("--label", "friends"))
-    made.refresh(network, "2026-01-01")
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="session")
-def series_service(network, tmp_path_factory):
-    """The same for tests that only look at it."""
-    folder = tmp_path_factory.mktemp("series")
-    made = Service(folder, network, epsilon=1.0, options=("--label", "friends"))
-    made.refresh(network, "2026-01-01")
-    made.start().wait_for_list(network.nodes[0])
     yield made
     made.stop()

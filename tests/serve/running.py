@@ -40,26 +40,28 @@ def free_port():
 
 
 class Service:
-    """One folder with graph, ledger and keys; the process can be stopped and started again.
+    """One folder with graph, series and keys; the process can be stopped and started again.
 
     `as_command` starts it by a new interpreter, as a curator does; otherwise one is forked.
     """
 
     def __init__(
-        self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True, url=None,
-        as_command=False, pad=0.2,
+        self, folder, graph, *, epsilon=1.0, cap=2.0, top=10, options=(), curator=True, url=None,
+        as_command=False,
     ):  # fmt: skip
         self.folder = Path(folder)
         self.graph, self.ledger = self.folder / "graph", url or self.folder / "ledger"
         self.artifacts, self.state = self.folder / "ledger.artifacts", self.folder / "state"
+        self.epsilon = epsilon
         if not self.graph.exists():
             save_graph(graph, self.graph)
             Ledger.create(self.ledger, epsilon=cap, artifacts=self.artifacts)
             self.secret = new_key(self.folder / "keys.json")
+            self.refresh(graph, "2026-01-01")
         self.port, self.curator_port = free_port(), free_port()
         place = ("--curator", f"127.0.0.1:{self.curator_port}") if curator else ()
-        self.epsilon, self.top, self.options = epsilon, top, (*place, *options)
-        self.process, self.as_command, self.pad = None, as_command, pad
+        self.top, self.options = top, (*place, *options)
+        self.process, self.as_command = None, as_command
 
     def another(self, graph):
         """A second instance: the same ledger and keys, and a place of its own for copies."""
@@ -71,16 +73,16 @@ class Service:
         return Ledger.open(self.ledger, artifacts=self.artifacts)
 
     def refresh(self, graph, date, **more):
-        """Bring the series up to a graph, as the weekly command does; starts it if need be."""
+        """Bring the series up to a graph, as the weekly command does."""
         how = {"label": "friends", "epsilon": self.epsilon, "date": date, **more}
         return refresh(graph, ledger=self.open_ledger(), **how)
 
     def start(self, *options, wait=True):
         command = ["serve", str(self.graph)]
-        command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon)]
+        command += ["--ledger", str(self.ledger), "--label", "friends"]
         command += ["--artifacts", str(self.artifacts), "--state", str(self.state)]
         command += ["--top", str(self.top)]
-        command += ["--keys", str(self.folder / "keys.json"), "--pad", str(self.pad)]
+        command += ["--keys", str(self.folder / "keys.json")]
         if "--at" not in self.options:
             command += ["--at", f"127.0.0.1:{self.port}"]
         self.log = (self.folder / "log").open("ab")
@@ -104,11 +106,11 @@ class Service:
     def wait_for_members(self, seconds=60, **more):
         return self.until(lambda: self.get("/", **more), seconds)
 
-    def wait_for_list(self, member, snapshot=1, seconds=60):
+    def wait_for_list(self, member, snapshot=1, seconds=60, **more):
         """Wait until a member is given its list of a snapshot of the series."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            found = self.get(member=member)
+            found = self.get(member=member, **more)
             if found.status == 200 and found.json["list"]["snapshot"] == snapshot:
                 return found
             time.sleep(0.05)
@@ -150,10 +152,10 @@ class Service:
         given = {} if key is None else {"Authorization": f"Bearer {key or self.key}"}
         return request(self.curator_port, path, method, given, body)
 
-    def confirm(self, path):
-        """What charges members: ask for the price, and send it back."""
-        price = self.curator(path)
-        return price if price.status != 200 else self.curator(path, "POST", body=price.body)
+    def confirm_refresh(self):
+        """Ask for the price of a refresh, and send it back."""
+        price = self.curator("/refresh")
+        return price if price.status != 200 else self.curator("/refresh", "POST", body=price.body)
 
 
 class Got:

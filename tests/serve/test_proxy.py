@@ -101,6 +101,7 @@ def proxy(network, tmp_path_factory):
     nginx = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
         running.wait_for_members(certificate=chain)
+        running.wait_for_list(network.nodes[0], certificate=chain)
         yield running
     finally:
         nginx.terminate()

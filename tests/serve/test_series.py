@@ -21,7 +21,6 @@ from edgeveil.ledger.accounts import is_window
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder
 from edgeveil.serve.list_files import ListStore
-from edgeveil.serve.making import Making, Offer
 from edgeveil.serve.member import _protection
 from edgeveil.serve.served_series import SeriesLists
 from tests.serve.running import Service
@@ -56,12 +55,11 @@ def wait_until(happens, seconds=60):
 # -- what members get ---------------------------------------------------------------------
 
 
-def test_a_member_gets_the_list_of_the_series_and_asking_costs_nothing(series_service, network):
-    ledger = series_service.open_ledger()
+def test_a_member_gets_the_list_of_the_series_and_asking_costs_nothing(service, network):
+    ledger = service.open_ledger()
     head, member = ledger.entry(), network.nodes[5]
-    served = series_service.get(member=member)
+    served = service.get(member=member)
     assert served.status == 200
-    assert served.json["current"] is True
     own = served.json["list"]
     assert (own["member"], own["snapshot"], own["made"]) == (member, 1, "2026-01-01")
     made = ev.suggest(network, [member], 1.0, k=10, ledger=ledger, label="friends")
@@ -69,16 +67,16 @@ def test_a_member_gets_the_list_of_the_series_and_asking_costs_nothing(series_se
     assert [line["node"] for line in own["suggestions"]] == [line.node for line in kept]
     assert [line["why"] for line in own["suggestions"]] == [line.why for line in kept]
     # Nothing is computed: on a busy machine some answers take longer, but not all.
-    assert min(series_service.get(member=member).seconds for _ in range(20)) < 0.15
+    assert min(service.get(member=member).seconds for _ in range(20)) < 0.15
     assert ledger.entry() == head
 
 
-def test_all_answers_with_a_list_have_one_length(series_service, network):
-    assert len({len(series_service.get(member=v).body) for v in list(network.nodes)[:40]}) == 1
+def test_all_answers_with_a_list_have_one_length(service, network):
+    assert len({len(service.get(member=v).body) for v in list(network.nodes)[:40]}) == 1
 
 
-def test_everybody_is_told_what_all_lists_together_tell(series_service, network):
-    said = series_service.get("/me/protection", network.nodes[7]).json
+def test_everybody_is_told_what_all_lists_together_tell(service, network):
+    said = service.get("/me/protection", network.nodes[7]).json
     assert (said["epsilon"], said["odds"]) == (1.0, 2.72)
     whole = "all your lists together change the odds by a factor of at most 2.72 (epsilon 1)"
     assert (
@@ -88,45 +86,24 @@ def test_everybody_is_told_what_all_lists_together_tell(series_service, network)
     assert "at most 7.39" in said["in_numbers"]  # since when: twice epsilon
     assert "they do not show whether two other members are friends" in said["in_short"]
     assert "edgeveil theory series" in said["in_full"]
-    budget = series_service.get("/me/budget", network.nodes[7]).json
+    budget = service.get("/me/budget", network.nodes[7]).json
     assert (budget["charged"], budget["left"], budget["cap"]) == (1.0, 1.0, 2.0)
     assert "charged once, when you join" in budget["in_words"]
 
 
-def test_what_was_charged_under_other_labels_counts_in_what_is_said(own_series, network):
+def test_what_was_charged_under_other_labels_counts_in_what_is_said(own_service, network):
     member = network.nodes[7]
-    ev.suggest(network, [member], 0.5, ledger=own_series.open_ledger(), label="others")
-    running = own_series.start()
+    ev.suggest(network, [member], 0.5, ledger=own_service.open_ledger(), label="others")
+    running = own_service.start()
     said = running.get("/me/protection", member).json
     assert (said["epsilon"], said["odds"]) == (1.5, 4.49)
-
-
-@pytest.mark.parametrize("path", ["/me/suggestions", "/me/protection", "/me/budget"])
-def test_without_a_valid_token_nothing_is_said(series_service, network, path):
-    expired = series_service.token(network.nodes[3], seconds=-3600)
-    for token in ("abc", expired):
-        assert series_service.get(path, token=token).status == 401
-
-
-def test_the_description_is_of_what_there_is(series_service, network):
-    from tests.serve.test_member import fits
-
-    found = series_service.get("/openapi.json").json
-    schemas = found["components"]["schemas"]
-    for path, methods in found["paths"].items():
-        answer = methods["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-        fits(series_service.get(path, network.nodes[14]).json, answer, schemas)
-    responses = found["components"]["responses"]
-    for name, member in (("NotYet", "somebody new"), ("NoToken", None)):
-        schema = responses[name]["content"]["application/json"]["schema"]
-        fits(series_service.get(member=member).json, schema, schemas)
 
 
 # -- refreshes ----------------------------------------------------------------------------
 
 
-def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_series, network):
-    running, stays = own_series.start(), network.nodes[3]
+def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_service, network):
+    running, stays = own_service.start(), network.nodes[3]
     running.wait_for_list(stays)
     for newcomer in ("somebody new", "another"):
         found = running.get(member=newcomer)
@@ -149,8 +126,8 @@ def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_
     assert running.open_ledger().entry() == head
 
 
-def test_while_lists_are_refreshed_every_answer_is_the_member_s_own_and_whole(own_series, network):
-    running, members = own_series.start(), list(network.nodes)[:40]
+def test_while_lists_are_refreshed_every_answer_is_the_member_s_own_and_whole(own_service, network):
+    running, members = own_service.start(), list(network.nodes)[:40]
     running.wait_for_list(members[0])
     seen, stop = [], threading.Event()
 
@@ -184,13 +161,13 @@ def test_while_lists_are_refreshed_every_answer_is_the_member_s_own_and_whole(ow
     assert {snapshot for _, snapshot in lists} == {1, 2, 3, 4, 5}
 
 
-def test_whom_the_budget_leaves_out_is_told_so(network, own_series):
+def test_whom_the_budget_leaves_out_is_told_so(network, own_service):
     left_out = network.nodes[4]
     changed = without(network, joined=["late"])
-    ledger = own_series.open_ledger()
+    ledger = own_service.open_ledger()
     ev.suggest(changed, ["late"], 1.5, ledger=ledger, label="others")  # the cap is 2
-    assert own_series.refresh(changed, "2026-01-08").n_left_out == 1
-    running = own_series.start()
+    assert own_service.refresh(changed, "2026-01-08").n_left_out == 1
+    running = own_service.start()
     assert running.wait_for_list(left_out, 2).status == 200
     found = running.get(member="late")
     assert found.status == 404
@@ -198,8 +175,8 @@ def test_whom_the_budget_leaves_out_is_told_so(network, own_series):
     assert ledger.account("late").charged == 1.5
 
 
-def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_series, network):
-    running = own_series.start()
+def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_service, network):
+    running = own_service.start()
     running.wait_for_list(network.nodes[3])
     save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
     price = running.curator("/refresh").json
@@ -214,7 +191,7 @@ def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_s
     assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
     assert running.open_ledger().account("x").charged == 0
     assert running.curator("/refresh", "POST", key="wrong", body=json.dumps(price)).status == 401
-    assert running.confirm("/refresh").status == 200
+    assert running.confirm_refresh().status == 200
     running.wait_for_list("z", 2)
     wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
     said = running.curator("/status").json
@@ -224,23 +201,21 @@ def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_s
     assert {one.charged for one in running.open_ledger().accounts()} == {1.0}
 
 
-def test_the_series_is_shown_as_one_charge_with_its_windows(own_series, network):
-    own_series.refresh(network.with_edge_flipped(0, 1), "2026-01-08")
-    running = own_series.start()
+def test_the_series_is_shown_as_one_charge_with_its_windows(own_service, network):
+    own_service.refresh(network.with_edge_flipped(0, 1), "2026-01-08")
+    running = own_service.start()
     found = running.curator("/charges").json
     assert [(one["members"], one["epsilon"]) for one in found["series"]] == [(400, 1.0)]
     (shard,) = SeriesFolder(place_of(running)).shards(400)
     assert sum(one["windows"] for one in found["windows"]) == shard.windows.sum() > 0
     assert "exact counts: do not publish" in found["warning"]
     assert running.curator("/plan").json[0] == {"renewals": 1, "epsilon": 1.0}
-    for path in ("/advance", "/ahead"):  # there is no way to charge lists one by one
-        assert running.curator(path, "POST", body="{}").status == 404
     said = json.dumps([found, running.curator("/status").json])
     assert not any(node in said for node in network.nodes)
 
 
-def test_two_refreshes_at_once_are_one(own_series, network):
-    running, place = own_series.start(), SeriesFolder(place_of(own_series))
+def test_two_refreshes_at_once_are_one(own_service, network):
+    running, place = own_service.start(), SeriesFolder(place_of(own_service))
     running.wait_for_list(network.nodes[3])
     save_graph(without(network, joined=["x"]), running.graph, overwrite=True)
     price = running.curator("/refresh").body
@@ -268,17 +243,17 @@ def test_two_refreshes_at_once_are_one(own_series, network):
     assert running.open_ledger().account("x").charged == 1.0
 
 
-def test_killed_while_it_refreshes_it_goes_on_and_nobody_pays_twice(own_series, network):
-    running, rng = own_series, random.Random(3)
+def test_killed_while_it_refreshes_it_goes_on_and_nobody_pays_twice(own_service, network):
+    running, rng = own_service, random.Random(3)
     save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
     for _ in range(4):
         running.start()
         # Until the first lists are there a price may change before it is confirmed.
-        wait_until(lambda: running.confirm("/refresh").status == 200)
+        wait_until(lambda: running.confirm_refresh().status == 200)
         time.sleep(rng.uniform(0, 0.3))
         running.stop(9)
     running.start()
-    wait_until(lambda: running.confirm("/refresh").status == 200)
+    wait_until(lambda: running.confirm_refresh().status == 200)
     wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
     newest = len(History.open(place_of(running) / "history"))
     assert newest in (2, 3)  # a refresh is of a day, and midnight may pass
@@ -294,18 +269,15 @@ def test_killed_while_it_refreshes_it_goes_on_and_nobody_pays_twice(own_series, 
 
 def test_two_instances_on_postgres_follow_one_series(postgres_server, network, tmp_path):
     url = f"{postgres_server.url}#lists"
-    first = Service(tmp_path, network, epsilon=1.0, url=url, options=("--label", "friends"))
+    first = Service(tmp_path, network, url=url)
     second = first.another(network)
-    second.options, second.epsilon = first.options[2:], 1.0
-    second.options = ("--curator", f"127.0.0.1:{second.curator_port}", *second.options)
-    first.refresh(network, "2026-01-01")
     try:
         for one in (first, second):
             one.start()
         lists = [one.wait_for_list(network.nodes[3]).body for one in (first, second)]
         assert lists[0] == lists[1]
         save_graph(without(network, joined=["x"]), first.graph, overwrite=True)
-        assert first.confirm("/refresh").status == 200
+        assert first.confirm_refresh().status == 200
         lists = [one.wait_for_list("x", 2).body for one in (first, second)]
         assert lists[0] == lists[1]
         postgres_server.stop()
@@ -332,13 +304,13 @@ def put_back(running, name, backup):
 
 @pytest.mark.parametrize("which", ["ledger", "ledger.series"])
 def test_an_older_copy_of_ledger_or_series_is_refused_while_it_runs_and_at_the_start(
-    own_series, network, which
+    own_service, network, which
 ):
     member = network.nodes[3]
-    backup = own_series.folder / "backup"
+    backup = own_service.folder / "backup"
     copy = shutil.copytree if which == "ledger.series" else shutil.copy
-    copy(own_series.folder / which, backup)
-    running = own_series.start()
+    copy(own_service.folder / which, backup)
+    running = own_service.start()
     running.wait_for_list(member)
     changed = network.with_edge_flipped(0, 1)
     for day in range(8, 15):  # until a window opens, or at least an entry is new
@@ -368,8 +340,8 @@ def test_an_older_copy_of_ledger_or_series_is_refused_while_it_runs_and_at_the_s
     wait_until(lambda: running.curator("/health").status == 200)
 
 
-def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_series, network):
-    running = own_series.start()
+def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_service, network):
+    running = own_service.start()
     running.wait_for_list(network.nodes[3])
     bodies = {v: running.get(member=v).body for v in network.nodes}
     listed = Counter(
@@ -390,8 +362,8 @@ def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_series, net
     assert running.curator("/status").json["trouble"] == ""
 
 
-def test_a_renewed_series_is_served_until_the_first_lists_of_the_new_one(own_series, network):
-    running, member = own_series.start(), network.nodes[3]
+def test_a_renewed_series_is_served_until_the_first_lists_of_the_new_one(own_service, network):
+    running, member = own_service.start(), network.nodes[3]
     first = running.wait_for_list(member)
     running.open_ledger().advance("friends")
     time.sleep(1.5)
@@ -435,8 +407,6 @@ def test_members_are_told_if_who_is_a_member_was_read_off_the_edges(tmp_path):
     served.refresh(shown)  # the word that began the series stays
     wait_until(lambda: not served.refreshing.running)
     assert "Snapshot" in served.refreshing.words
-    one_by_one = Making(lambda: graph, ledger, Offer(0.5, label="other"), tmp_path / "copies")
-    assert "public promise" in _protection(one_by_one, "ann")["in_full"]
 
 
 def test_copies_that_are_not_complete_are_made_again(lists, network, monkeypatch):

@@ -14,7 +14,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from edgeveil.cli.app import main
 from edgeveil.cli.serve import _state_folder
 from tests.serve.running import Service, request
 
@@ -104,13 +103,6 @@ def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "pip install 'edgeveil[serve]'" in done.stderr
-
-
-def test_a_list_that_no_budget_could_pay_for_is_refused_at_once(network, tmp_path, capsys):
-    made = Service(tmp_path, network, cap=2.0)
-    words = ["serve", str(made.graph), "--ledger", str(made.ledger), "--epsilon", "3"]
-    assert main([*words, "--keys", str(tmp_path / "keys.json")]) == 2
-    assert "--epsilon 3 is above the ledger's cap, 2" in capsys.readouterr().err
 
 
 def test_a_folder_that_others_can_write_to_is_no_place_for_keys_and_lists(network, tmp_path):

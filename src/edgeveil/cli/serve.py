@@ -20,7 +20,6 @@ from edgeveil.serve.watched_files import own_folder
 if TYPE_CHECKING:
     from edgeveil.graph.graph import Graph
     from edgeveil.ledger import Ledger
-    from edgeveil.serve.making import Making
     from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
@@ -42,8 +41,6 @@ class Sockets:
     """For HTTPS: the certificate's private key (PEM)."""
     curator: Annotated[str | None, default("closed")] = None
     """Address for the curator: 127.0.0.1:8081 or unix:path. The key is in the state folder."""
-    pad: float = 1.0
-    """New lists are delayed to a multiple of this many seconds, to hide computing time."""
 
 
 @Parameter(name="*")
@@ -64,7 +61,6 @@ def serve(
     /,
     *,
     ledger: Annotated[LedgerAt | None, default("needed, but for --trial")] = None,
-    epsilon: float | None = None,
     k: options.Length = 20,
     label: str = "",
     tokens: Tokens = Tokens(),  # noqa: B008  (frozen)
@@ -72,16 +68,13 @@ def serve(
     state: Annotated[Path | None, default("beside the ledger: <ledger>.service")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     folder: Annotated[Path | None, default("beside the ledger")] = None,
-    ahead: Flag = False,
     trial: Flag = False,
-    knows_followers: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:
     """Give each member its own list over HTTP, and nobody else's.
 
-    Where the lists of the label are a series (edgeveil refresh), these are
-    served, and nobody is charged for asking. Without one, lists are made and
-    charged one by one, at --epsilon.
+    The lists are those of the label's series: edgeveil refresh makes them, and
+    nobody is charged for asking.
 
     Example: edgeveil serve friends/ --ledger f.ledger --label friends --keys keys.json
     Try it first: edgeveil serve --trial
@@ -89,11 +82,9 @@ def serve(
     Parameters
     ----------
     graph
-        The private graph; a folder made by `edgeveil convert` opens in milliseconds.
+        The private graph that a refresh from the curator's page takes.
     ledger
-        Budget to charge; made by `edgeveil ledger create`.
-    epsilon
-        Without a series: privacy loss of one list. A member gets one list for each snapshot.
+        Ledger of the series.
     k
         Length of a list.
     label
@@ -104,17 +95,10 @@ def serve(
         Folder of the released files; needed for a ledger in PostgreSQL.
     folder
         The folder of the series, as for `edgeveil refresh`.
-    ahead
-        Without a series: make and charge the lists of all members at once, in every snapshot, not
-        when members first ask.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
-    knows_followers
-        With --directed keep: every member knows who follows it.
     """
     _refuse_without_packages()
-    if not sockets.pad > 0:
-        raise ParameterError(f"pad must be a positive number of seconds, got {sockets.pad}")
     if trial:
         with tempfile.TemporaryDirectory(prefix="edgeveil-trial-") as trials:
             _serve_trial(Path(trials), sockets, k)
@@ -124,59 +108,19 @@ def serve(
             "GRAPH, --ledger and --keys are needed; `edgeveil serve --trial` needs none"
         )
     from edgeveil.ledger import Ledger
-    from edgeveil.series import is_series
-    from edgeveil.serve.making import Making, Offer
     from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
-    of_series = is_series(opened, label)
-    if not of_series:
-        epsilon = _price_of_a_list(opened, label, folder, epsilon)
     place = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
-    read = _reader(graph, reading)
-    source: Making | SeriesLists
-    if of_series:
-        source = SeriesLists(read, opened, label, k, place, folder)
-        lists = source.mechanism
-        if epsilon not in (None, lists.epsilon) or knows_followers > lists.knows_followers:
-            raise ParameterError(
-                f"the lists of {label or 'this graph'} are a series with epsilon "
-                f"{lists.epsilon:g}: leave --epsilon and --knows-followers out"
-            )
-    else:
-        assert epsilon is not None
-        offer = Offer(epsilon, k=k, label=label, knows_followers=knows_followers, ahead=ahead)
-        source = Making(read, opened, offer, place)
+    lists = SeriesLists(_reader(graph, reading), opened, label, k, place, folder)
 
     def started(members: str, curator: str) -> None:
         say(f"Members: {members}")
         say(f"Curator: {curator or 'closed (--curator)'}")
 
-    _serve(source, checker, sockets, place, started)
-
-
-def _price_of_a_list(
-    ledger: Ledger, label: str, folder: Path | None, epsilon: float | None
-) -> float:
-    """The epsilon of lists that are made one by one; refuse if the label has a series."""
-    from edgeveil.series.campaign import series_folder
-
-    renewed = ledger.fingerprint(label) is None and ledger.snapshot(label) > 1
-    if renewed and (series_folder(ledger, label, folder) / "series.json").exists():
-        raise ParameterError(
-            f"the series of {label or 'this graph'} was renewed: edgeveil refresh starts it. "
-            "Lists that are charged one by one need another label"
-        )
-    if epsilon is None:
-        raise ParameterError(
-            f"{label or 'this graph'} has no series yet: edgeveil refresh makes one. For lists "
-            "that are charged one by one, give --epsilon"
-        )
-    if epsilon > ledger.epsilon:
-        raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {ledger.epsilon:g}")
-    return epsilon
+    _serve(lists, checker, sockets, place, started)
 
 
 def _refuse_without_packages() -> None:
@@ -212,7 +156,7 @@ def _reader(path: Path, reading: options.GraphFile) -> Callable[[], Graph]:
 
 
 def _serve(
-    source: Making | SeriesLists,
+    lists: SeriesLists,
     tokens: Checker,
     sockets: Sockets,
     folder: Path,
@@ -230,19 +174,19 @@ def _serve(
         sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
     )
     metrics, https = Metrics(), sockets.certificate is not None
-    apps = [(address, member_app(source, tokens, metrics, pad=sockets.pad, https=https))]
+    apps = [(address, member_app(lists, tokens, metrics, https=https))]
     if sockets.curator is not None:
         key = curator_key(folder / _KEY)
-        apps.append((Address.of(sockets.curator), curator_app(source, tokens, metrics, key)))
+        apps.append((Address.of(sockets.curator), curator_app(lists, tokens, metrics, key)))
 
     def begin() -> None:
         started(str(address), str(apps[1][0]) if apps[1:] else "")
-        source.start()
+        lists.start()
 
     try:
         serve(apps, begin)
     finally:
-        source.stop()
+        lists.stop()
 
 
 def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
@@ -261,7 +205,7 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     checker = Checker(folder / "keys.json", "edgeveil")
     say("Making lists for everybody ...")
     refresh(graph, ledger=ledger, epsilon=1.0)
-    source = SeriesLists(lambda: graph, ledger, "", k, folder)
+    lists = SeriesLists(lambda: graph, ledger, "", k, folder)
     beside = str(Address.of(sockets.at).port + 1)
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 
@@ -271,4 +215,4 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
             say(f"{person}: {members}/#token={sign(str(person), secret, 'edgeveil')}")
         say(f"The curator: {curator}/#key={(folder / _KEY).read_text().strip()}")
 
-    _serve(source, checker, replace(sockets, curator=beside), folder, started)
+    _serve(lists, checker, replace(sockets, curator=beside), folder, started)

@@ -1,4 +1,4 @@
-"""What the service says when there is no list, and when a price is confirmed."""
+"""Confirming a price, and the text of errors for the curator."""
 
 from __future__ import annotations
 
@@ -7,27 +7,14 @@ from typing import Any
 from edgeveil.errors import EdgeveilError
 
 
-class UsedUp(Exception):  # noqa: N818  (an answer)
-    """The member has no budget left for another list."""
-
-
-class NotYet(Exception):  # noqa: N818  (an answer)
-    """The member is not in the series."""
-
-
-class Unavailable(Exception):  # noqa: N818  (an answer)
-    """There is no list now. Asking again does not charge anything twice."""
-
-
 class PriceChanged(EdgeveilError):  # noqa: N818  (an answer)
     """The price has changed since it was shown."""
 
 
 def check_price(shown: object, now: dict[str, Any]) -> None:
     """Raise PriceChanged unless the curator confirms the price that a GET of this path returned."""
-    # The remaining budget falls whenever a member gets a list; that does not change the price.
-    left = {name: now[name] for name in ("least_left", "lists_left") if name in now}
-    if not isinstance(shown, dict) or {**shown, **left} != now:
+    # The remaining budget falls whenever another label is charged; that does not change the price.
+    if not isinstance(shown, dict) or {**shown, "least_left": now["least_left"]} != now:
         raise PriceChanged(
             "the price has changed: GET the same path for the new one, and send it as the body"
         )

@@ -1,4 +1,4 @@
-"""For the curator only, on its own socket: snapshots, charges, counts, lists made ahead."""
+"""For the curator only, on its own socket: snapshots, charges, counts, a refresh."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ from starlette.routing import Route
 from edgeveil._internal.files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.accounts import is_window
-from edgeveil.ledger.plan import plan, share_of
+from edgeveil.ledger.plan import share_of
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.serve.application import Metrics, application, error
-from edgeveil.serve.making import Making
 from edgeveil.serve.served_series import SeriesLists
 from edgeveil.serve.tokens import Tokens
 from edgeveil.serve.watched_files import read_own
 
 _PAGES = ("curator.html", "curator.js", "service.css", "icon.svg")
 _MIN_KEY = 32  # characters
-_LATEST = 500  # charges on the page; `edgeveil ledger report` has all
 
 
 def curator_key(path: Path) -> str:
@@ -54,9 +52,7 @@ def curator_key(path: Path) -> str:
     return key
 
 
-def curator_app(
-    source: Making | SeriesLists, tokens: Tokens, metrics: Metrics, key: str
-) -> Starlette:
+def curator_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, key: str) -> Starlette:
     """The curator's side of the service; every path but /health and the page needs the key."""
     expected = f"Bearer {key}".encode()
 
@@ -81,29 +77,16 @@ def curator_app(
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"ok": not source.trouble}, 503 if source.trouble else 200)
+        return JSONResponse({"ok": not lists.trouble}, 503 if lists.trouble else 200)
 
-    def status() -> dict[str, Any]:
-        about = _of_series(source) if isinstance(source, SeriesLists) else _one_by_one(source)
-        trouble = {"trouble": source.trouble, "trouble_with_keys": tokens.trouble}
-        return {**about, "cap": source.ledger.epsilon, **trouble}
-
-    routes = [Route("/health", health), route("/status", status), route("/metrics", counts)]
-    if isinstance(source, SeriesLists):
-        routes += [
-            route("/charges", lambda: _charges_of_series(source)),
-            route("/plan", lambda: _renewals(source)),
-            *charging("/refresh", source.price, lambda shown: asdict(source.refresh(shown))),
-        ]
-    else:
-        advance = source.price_of_next, lambda shown: {"snapshot": source.advance(shown)}
-        ahead = source.price, lambda shown: {"left": source.make_ahead(shown)}
-        routes += [
-            route("/charges", lambda: _charges(source)),
-            route("/plan", lambda: _plan(source)),
-            *charging("/advance", *advance),
-            *charging("/ahead", *ahead),
-        ]
+    routes = [
+        Route("/health", health),
+        route("/status", lambda: _status(lists, tokens)),
+        route("/metrics", counts),
+        route("/charges", lambda: _charges(lists)),
+        route("/plan", lambda: _renewals(lists)),
+        *charging("/refresh", lists.price, lambda shown: asdict(lists.refresh(shown))),
+    ]
     return application(routes, _PAGES, Metrics())
 
 
@@ -132,40 +115,21 @@ def _json_in(body: bytes) -> object:
         return None
 
 
-def _one_by_one(making: Making) -> dict[str, Any]:
-    edition, offer, price = making.edition, making.offer, making.price()
-    return {
-        "series": False,
-        "label": offer.label,
-        "snapshot": edition.snapshot,
-        "members": edition.graph.n_nodes,
-        "k": offer.k,
-        "epsilon": offer.epsilon,
-        "least_left": price["least_left"],
-        "lists_left": price["lists_left"],
-        "ahead_left": making.ahead_left,
-    }
-
-
-def _of_series(lists: SeriesLists) -> dict[str, Any]:
+def _status(lists: SeriesLists, tokens: Tokens) -> dict[str, Any]:
     edition = lists.edition
     return {
-        "series": True,
         "label": lists.label,
         "snapshot": edition.snapshot if edition else None,
         "members": int(edition.present.sum()) if edition else None,
         "k": lists.k,
         "epsilon": lists.mechanism.epsilon,
+        "cap": lists.ledger.epsilon,
         "least_left": lists.ledger.account().left,
         "copies_left": lists.left,
         "refresh": asdict(lists.refreshing),
+        "trouble": lists.trouble,
+        "trouble_with_keys": tokens.trouble,
     }
-
-
-def _plan(making: Making) -> list[dict[str, Any]]:
-    """The highest price of a list at which the remaining budget lasts for a year."""
-    found = plan(making.ledger.account(), "week", "1y", pooled=_pooled(making))
-    return [{"every": p.every, "releases": p.releases, "epsilon": p.epsilon} for p in found]
 
 
 def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
@@ -177,33 +141,19 @@ def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
     ]
 
 
-def _pooled(source: Making | SeriesLists) -> Callable[[float], float]:
-    """The most that all members together can learn from a list each, or a series, at an epsilon."""
-    edition = source.edition
+def _pooled(lists: SeriesLists) -> Callable[[float], float]:
+    """The most that all members together can learn from a series each, at an epsilon."""
+    edition = lists.edition
     members = len(edition.nodes) if edition else 1
 
     def pooled(epsilon: float) -> float:
-        mechanism = replace(source.mechanism, epsilon=epsilon) if epsilon else None
+        mechanism = replace(lists.mechanism, epsilon=epsilon) if epsilon else None
         return mechanism.guarantee(members).pooled_epsilon if mechanism else 0.0
 
     return pooled
 
 
-def _charges(making: Making) -> list[dict[str, Any]]:
-    return [
-        {
-            "number": charge.seq,
-            "time": charge.created,
-            "epsilon": charge.epsilon_nano / 1e9,
-            "lists": charge.n_rows,
-            "snapshot": charge.snapshot,
-            "released": charge.released,
-        }
-        for charge in making.ledger.charges(latest=_LATEST)
-    ]
-
-
-def _charges_of_series(lists: SeriesLists) -> dict[str, Any]:
+def _charges(lists: SeriesLists) -> dict[str, Any]:
     """The series of the label, each as one charge, and the windows of each snapshot.
 
     How many windows there are depends on edges.

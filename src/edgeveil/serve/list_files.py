@@ -2,9 +2,8 @@
 
 A slot holds a list as the JSON that is sent. The size of a slot follows from public values (k, the
 longest name), so that the length of an answer reveals nothing about the list. The file is a copy
-of what the ledger's artifacts hold, and can be made again from them. A slot with a wrong checksum
-counts as empty: an interrupted write leaves no list. A second file holds the public ids of the
-members, because a later snapshot may have others.
+of what the series holds, and can be made again from it. A slot with a wrong checksum
+counts as empty: an interrupted write leaves no list.
 
 The header names an entry of the ledger's chain that is not older than the charge of any list in
 the file. A ledger without that entry was restored from an older copy and does not know these lists.
@@ -20,19 +19,15 @@ import struct
 import weakref
 import zlib
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from edgeveil._internal.files import write_atomically
 from edgeveil.errors import InputError, LedgerError
 from edgeveil.estimate.lists import Reason
-from edgeveil.graph.nodes import NodeSet
 
 if TYPE_CHECKING:
-    from edgeveil.graph.nodes import NodeId
+    from edgeveil.graph.nodes import NodeId, NodeSet
     from edgeveil.ledger import Ledger
     from edgeveil.results.suggestions import Suggestion, Suggestions
 
@@ -112,7 +107,7 @@ class ListStore:
         wanted = {**about, "members": len(nodes), "k": k}
         if known is None or known | _NEW != wanted | _NEW:
             known = wanted | _NEW | {"slot": slot_bytes(nodes, k)}
-            _make(path, known, nodes)
+            _make(path, known)
         return cls(path, known)
 
     @classmethod
@@ -120,16 +115,6 @@ class ListStore:
         """Open what an earlier run left at `path`; None if it is incomplete."""
         known = _header_of(path)
         return None if known is None else cls(path, known)
-
-    @cached_property
-    def nodes(self) -> NodeSet | None:
-        """The members; None if their file cannot be read."""
-        try:
-            with np.load(_members_file(self.path), allow_pickle=False) as kept:
-                arrays = dict(kept)
-            return NodeSet.from_arrays(str(arrays.pop("kind")), arrays)
-        except (OSError, ValueError, LookupError, InputError):
-            return None
 
     def get(self, index: int) -> bytes | None:
         """The list of one member, padded with spaces; None if there is none or it is damaged."""
@@ -179,9 +164,8 @@ class ListStore:
             )
 
     def remove(self) -> None:
-        """Remove the files; a process that has them open can still read them."""
+        """Remove the file; a process that has it open can still read it."""
         self.path.unlink(missing_ok=True)
-        _members_file(self.path).unlink(missing_ok=True)
 
     def put(self, index: int, padded: bytes) -> None:
         """Store the padded list of one member; OSError if the disk takes only a part of it."""
@@ -222,23 +206,14 @@ def _header_of(path: Path) -> dict[str, Any] | None:
     return known if isinstance(known, dict) and "entry" in known and whole else None
 
 
-def _members_file(path: Path) -> Path:
-    return path.with_suffix(".members.npz")
-
-
-def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
+def _make(path: Path, known: Mapping[str, Any]) -> None:
     header = _header(known)
 
-    def members(draft: Path) -> None:
-        with draft.open("wb") as handle:
-            np.savez(handle, kind=np.array(nodes.kind), **nodes.arrays)  # type: ignore[arg-type]
-
-    def lists(draft: Path) -> None:
+    def write(draft: Path) -> None:
         with draft.open("wb") as handle:
             handle.write(header)
             # A sparse file: empty slots take no space.
-            handle.truncate(_HEADER + len(nodes) * int(known["slot"]))
+            handle.truncate(_HEADER + int(known["members"]) * int(known["slot"]))
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_atomically(_members_file(path), members)
-    write_atomically(path, lists)
+    write_atomically(path, write)

@@ -18,18 +18,18 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError, LedgerError
-from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.schema import UnusableError
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
 from edgeveil.series.copies import check_copies, check_folder
-from edgeveil.serve.answers import NotYet, Unavailable, check_price, words_of
+from edgeveil.serve.answers import check_price, words_of
 from edgeveil.serve.list_files import ListStore, kept_lists, path_of, render
 
 if TYPE_CHECKING:
@@ -79,8 +79,6 @@ class SeriesLists:
         If the label has no series, or if ledger, history and state do not match.
     """
 
-    everybody = True  # anyone with a valid token may ask: a newcomer is not in a snapshot yet
-
     def __init__(
         self,
         read: Callable[[], Graph],
@@ -120,10 +118,6 @@ class SeriesLists:
         """Stop. The next run repeats what was not finished."""
         self._stopped.set()
         self._wake.set()
-
-    async def make(self, member: NodeId) -> NoReturn:
-        """Raise the reason why there is no list: in a series, no list is made on request."""
-        raise Unavailable if self.edition is None else NotYet
 
     # -- following the series -------------------------------------------------------------
 

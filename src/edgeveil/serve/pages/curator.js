@@ -82,17 +82,12 @@ function facts(status) {
     "snapshot": known(status.snapshot),
     "members": known(status.members),
     "length of a list": status.k,
-    [status.series ? "price of the series" : "price of a list"]: `epsilon ${status.epsilon}`,
+    "price of the series": `epsilon ${status.epsilon}`,
     "cap for each member": status.cap,
     "lowest remaining budget": status.least_left,
+    "lists still to be copied": status.copies_left.toLocaleString(),
+    "refresh": working(status.refresh),
   };
-  if (status.series) {
-    said["lists still to be copied"] = status.copies_left.toLocaleString();
-    said["refresh"] = working(status.refresh);
-  } else {
-    said["lists that everybody can still get"] = status.lists_left;
-    said["members to check for a list"] = status.ahead_left.toLocaleString();
-  }
   at("facts").replaceChildren(
     ...Object.entries(said).flatMap(([name, value]) => {
       const [term, words] = [document.createElement("dt"), document.createElement("dd")];
@@ -102,8 +97,6 @@ function facts(status) {
     }),
   );
   at("trouble").textContent = [status.trouble, status.trouble_with_keys].filter(Boolean).join("; ");
-  for (const part of document.querySelectorAll(".of-series")) part.hidden = !status.series;
-  for (const part of document.querySelectorAll(".one-by-one")) part.hidden = status.series;
 }
 
 function working({ running, done, members, words }) {
@@ -127,23 +120,10 @@ function counts(text) {
   chart(at("latency"), buckets.size ? points : [], across, "Share of answers within this time, in percent");
 }
 
-function charges(listed) {
-  let sum = 0;
-  const points = listed.map((charge) => [Date.parse(charge.time), (sum += charge.lists)]);
-  if (points.length) points.unshift([points[0][0], 0]);
-  chart(at("charges"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
-}
-
-function chargesOfSeries({ series, windows }) {
+function charges({ series, windows }) {
   const day = (time) => new Date(time).toLocaleDateString();
   table(at("series"), ["since", "members", "charged to each (epsilon)"], series.map((one) => [day(one.since), one.members, one.epsilon]));
   table(at("windows"), ["snapshot", "day", "windows"], windows.map((one) => [one.snapshot, day(one.time), one.windows]));
-}
-
-function planned(rows) {
-  const short = (value) => Number(value.toPrecision(3));
-  const lines = rows.map((one) => [one.every, one.releases, short(one.epsilon)]).sort((one, other) => other[1] - one[1]);
-  table(at("plan"), ["a new list every", "lists", "price of each (epsilon)"], lines);
 }
 
 function renewals(rows) {
@@ -152,53 +132,17 @@ function renewals(rows) {
 
 async function show() {
   try {
-    const status = await ask("status");
-    facts(status);
-    const [listed, metrics] = await Promise.all([ask("charges"), ask("metrics")]);
-    (status.series ? chargesOfSeries : charges)(listed);
+    facts(await ask("status"));
+    const [listed, metrics, plan] = await Promise.all([ask("charges"), ask("metrics"), ask("plan")]);
+    charges(listed);
     counts(metrics);
+    renewals(plan);
     at("about").textContent = `As of ${new Date().toLocaleTimeString()}.`;
     at("about").className = "soft";
-    try {
-      (status.series ? renewals : planned)(await ask("plan"));
-    } catch (problem) {
-      table(at("plan"), [problem.message], []);
-    }
   } catch (problem) {
     at("about").textContent = `No answer: ${problem.message}.`;
     at("about").className = "alarm";
   }
-}
-
-// Charges members: shows the price, and sends it back if the curator confirms it.
-function charging(path, question, done) {
-  at(path).addEventListener("click", async () => {
-    try {
-      const price = await ask(path);
-      [at("question").textContent, at("same").textContent] = question(price);
-      at("charge").textContent = path === "refresh" ? "Refresh" : "Charge";
-      at("charge").onclick = async () => {
-        at("confirm").close();
-        try {
-          at("done").textContent = done(await ask(path, "POST", JSON.stringify(price)));
-        } catch (problem) {
-          at("done").textContent = problem.message;
-        }
-        show();
-      };
-      at("confirm").showModal();
-    } catch (problem) {
-      at("done").textContent = problem.message;
-    }
-  });
-}
-
-function priceOfLists(price, when) {
-  const lists = `${price.lists_left} ${price.lists_left === 1 ? "list" : "lists"}`;
-  return (
-    `Charges ${price.epsilon} to each of ${price.members.toLocaleString()} members, ${when}. ` +
-    `Lowest remaining budget: ${price.least_left}; everybody can still get ${lists}.`
-  );
 }
 
 function priceOfRefresh(price) {
@@ -213,20 +157,26 @@ function priceOfRefresh(price) {
   ];
 }
 
+// Shows the price of a refresh, and sends it back if the curator confirms it.
+at("refresh").addEventListener("click", async () => {
+  try {
+    const price = await ask("refresh");
+    [at("question").textContent, at("left-out").textContent] = priceOfRefresh(price);
+    at("charge").onclick = async () => {
+      at("confirm").close();
+      try {
+        await ask("refresh", "POST", JSON.stringify(price));
+        at("done").textContent = "The refresh has begun.";
+      } catch (problem) {
+        at("done").textContent = problem.message;
+      }
+      show();
+    };
+    at("confirm").showModal();
+  } catch (problem) {
+    at("done").textContent = problem.message;
+  }
+});
 at("cancel").addEventListener("click", () => at("confirm").close());
-charging(
-  "ahead",
-  (price) => [priceOfLists(price, "unless it has a list of this snapshot already"), ""],
-  (found) => `Making lists: ${found.left.toLocaleString()} members to check.`,
-);
-charging(
-  "advance",
-  (price) => [
-    priceOfLists(price, "when its list of the new snapshot is made"),
-    price.same_graph ? `The graph is the same as snapshot ${price.snapshot}.` : "",
-  ],
-  (found) => `Snapshot ${found.snapshot} is current now.`,
-);
-charging("refresh", priceOfRefresh, () => "The refresh has begun.");
 show();
 setInterval(show, 5000);

@@ -34,11 +34,9 @@ function byChance(chance) {
   return `About ${Math.round(100 * chance)} in 100 such names are here by chance.`;
 }
 
-function showList(answer) {
-  const list = answer.list;
+function showList({ list }) {
   const day = new Date(list.made).toLocaleDateString(undefined, { dateStyle: "long", timeZone: "UTC" });
-  const old = answer.current ? "" : " This is an earlier list: your budget is used up, so you get no new one.";
-  at("about").textContent = `For ${list.member}, made on ${day}.${old}`;
+  at("about").textContent = `For ${list.member}, made on ${day}.`;
   at("remark").textContent = list.remark ? `${list.remark[0].toUpperCase()}${list.remark.slice(1)}.` : "";
   at("legend").hidden = !list.suggestions.length;
   for (const line of list.suggestions) {
