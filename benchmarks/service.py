@@ -5,11 +5,11 @@
 A million members (--members) with five million edges: one refresh makes a series of lists, the
 service copies them, and then a second snapshot while members ask, and serves them. Memory is the
 most that the process ever had (VmHWM), while it copied lists and, after a restart, while it served
-them. Lists are asked for with tokens that the service has never seen, by HS256 and by EdDSA, and with tokens
-that it has. The bare endpoint is asked at half of the load, too: by how much it is late is up to
-the machine and the load generator. The server's processor time for a request depends least on what
-else runs. Needs the load generator wrk (Debian: apt install wrk), 8 GB of disk and about a quarter
-of an hour on two quiet cores. All traffic is on loopback.
+them. Lists are asked for with tokens that the service has never seen, by HS256 and by EdDSA, and
+with tokens that it has. The bare endpoint is asked at half of the load, too: by how much it is late
+is up to the machine and the load generator. The server's processor time for a request depends least
+on what else runs. Needs the load generator wrk (Debian: apt install wrk), 8 GB of disk
+and about a quarter of an hour on two quiet cores. All traffic is on loopback.
 """
 
 from __future__ import annotations

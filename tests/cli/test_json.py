@@ -28,7 +28,7 @@ COMMANDS = {
     f"ledger show {LEDGER}": "ledger show",
     f"ledger report {LEDGER}": "ledger report",
     f"ledger plan {LEDGER}": "ledger plan",
-    f"ledger plan {LEDGER} --graph {GRAPH} --every year": "ledger plan",
+    f"ledger plan {LEDGER} --graph {GRAPH}": "ledger plan",
     "mechanisms": "mechanisms",
     "audit two-hop --trials 200 --confidence 0.9999999": "audit",
     "doctor": "doctor",
@@ -113,7 +113,7 @@ def test_a_later_version_may_add_an_entry_and_no_more():
 
 
 def test_hits_of_a_plan_say_in_every_format_that_they_are_not_private(network, run):
-    plan = f"ledger plan {LEDGER} --graph {GRAPH} --every year"
+    plan = f"ledger plan {LEDGER} --graph {GRAPH}"
     assert "NOT PRIVATE" in json.loads(run(f"{plan} --format json").stdout)["warning"]
     assert "NOT PRIVATE" in run(f"{plan} --format csv").stdout.splitlines()[0]
     assert "NOT PRIVATE" in run(plan).stdout

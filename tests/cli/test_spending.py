@@ -27,40 +27,25 @@ def used(tmp_path, monkeypatch):
     return ledger
 
 
-def test_plan_names_the_epsilon_that_lasts(used, capsys):
-    words = ["ledger", "plan", "friends.ledger", "--every", "week", "--for", "10w"]
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "week" in said
-    assert "0.25" in said  # 2.5 of 4 is left for the one who has the least
-    assert (
-        main(
-            [
-                "ledger",
-                "plan",
-                "friends.ledger",
-                "--every",
-                "week",
-                "--for",
-                "10w",
-                "--format",
-                "json",
-            ]
-        )
-        == 0
-    )
-    [series, renewed, first, *others] = json.loads(capsys.readouterr().out)["rows"]
-    assert series == {"lists": "series", "every": "week", "charges": 1, "epsilon": 2.5}
-    assert (renewed["lists"], renewed["epsilon"]) == ("series, renewed once", 1.25)
-    assert first == {"lists": "one by one", "every": "week", "charges": 10, "epsilon": 0.25}
-    assert {row["every"] for row in others} == {"day", "month"}
+def test_plan_names_what_one_more_series_may_cost(used, capsys):
+    assert main(["ledger", "plan", "friends.ledger", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["least_left"] == 2.5
+    assert found["rows"] == [
+        {"lists": "series", "charges": 1, "epsilon": 2.5},
+        {"lists": "series, renewed once", "charges": 2, "epsilon": 1.25},
+    ]
+    ledger = Ledger.open("friends.ledger")
+    suggest(social_network(200).graph, [7], epsilon=2.5, ledger=ledger, label="rest")
+    assert main(["ledger", "plan", "friends.ledger"]) == 3
+    assert "nothing is left" in capsys.readouterr().err
 
 
 def test_plan_with_the_graph_says_what_each_epsilon_buys(used, capsys, tmp_path):
     from edgeveil.graph.io import save_graph
 
     save_graph(social_network(400, average_degree=20).graph, tmp_path / "graph")
-    words = "ledger plan friends.ledger --every month --for 3m --graph graph --format json"
+    words = "ledger plan friends.ledger --graph graph --format json"
     assert main(words.split()) == 0
     shown = capsys.readouterr()
     rows = json.loads(shown.out)["rows"]

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 import edgeveil as ev
 from edgeveil._internal.checks import check_int
@@ -127,27 +127,22 @@ def plan(
     location: LedgerPlace,
     /,
     *,
-    every: str = "week",
-    lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
     members: Annotated[int | None, default("not needed")] = None,
     graph: Annotated[Path | None, default("nothing is measured")] = None,
     k: options.Length = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """Show what a year of lists costs, as a series, charged once, and one by one.
+    """Show what is left: the highest epsilon of one more series, or of two.
 
-    With --graph it also measures what each epsilon buys: the share of hidden
-    friends that lists find, beside popularity. That is for the curator only;
-    nothing is charged.
-    Example: edgeveil ledger plan friends.ledger --every week --for 1y
+    A series is charged once, whatever the number of its lists, and so is each
+    renewal. With --graph it also measures what each epsilon buys: the share of
+    hidden friends that lists find, beside popularity. That is for the curator
+    only; nothing is charged.
+    Example: edgeveil ledger plan friends.ledger
 
     Parameters
     ----------
-    every
-        How often members get new lists: day, week, 2 weeks, month, and so on.
-    lasting
-        How long the budget must last: 90d, 6m, 1y.
     members
         How many members get lists; required if the ledger has a cap for all together.
     graph
@@ -156,14 +151,11 @@ def plan(
         Length of a list.
     """
     from edgeveil.cli.reading import read_and_say
-    from edgeveil.ledger.plan import days_of, share_of
-    from edgeveil.ledger.plan import plan as plan_of
+    from edgeveil.ledger.plan import share_of
 
     check_int("-k", k)
     if members is not None:
         check_int("--members", members)
-    if days_of(every) > days_of(lasting):
-        raise ParameterError(f"--for {lasting} has no room for lists every {every}")
     opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
@@ -179,30 +171,31 @@ def plan(
         lists = ev.mechanisms.Suggest(epsilon=epsilon) if epsilon else None
         return lists.guarantee(members or 1).pooled_epsilon if lists else 0.0
 
-    plans = plan_of(opened.account(), every, lasting, pooled=pooled)
-    columns = ["lists", "every", "charges", "epsilon"]
+    account = opened.account()
+    columns = ["lists", "charges", "epsilon"]
     rows: list[tuple[Any, ...]] = [
-        (words, every, count, share_of(opened.account(), count, pooled=pooled))
+        (words, count, share_of(account, count, pooled=pooled))
         for words, count in (("series", 1), ("series, renewed once", 2))
     ]
-    rows += [("one by one", p.every, p.releases, p.epsilon) for p in plans]
+    if not rows[0][2] > 0:
+        raise BudgetError("nothing is left for the member who was charged the most")
     say(
-        f"As a series (edgeveil refresh) all lists of {lasting} are one charge: up to epsilon = "
-        f"{rows[0][3]:g} for each member, whatever their number. A renewal counts the edges of "
-        "its day and is charged again; with one renewal, up to "
-        f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
+        f"Lowest remaining budget: epsilon = {account.left:g}. A series (edgeveil refresh) or its "
+        f"renewal (edgeveil ledger renew) is one charge, up to {rows[0][2]:g} for each member, "
+        f"whatever the number of its lists; two of them, up to {rows[1][2]:g} each."
     )
-    about, warning = {"for": lasting}, ""
+    about: dict[str, Any] = {"least_left": account.left}
+    warning = ""
     if read is not None:
-        hits = _hits(read, {row[3] for row in rows if row[3] > 0}, k)
+        hits = _hits(read, {row[2] for row in rows if row[2] > 0}, k)
         groups = list(dict.fromkeys(scope for scope, _ in hits))
         columns += [f"hits@{k}, {group}" for group in groups]
-        rows.append(("popularity", None, 0, None))
-        rows = [(*row, *(hits.get((group, row[3])) for group in groups)) for row in rows]
+        rows.append(("popularity", 0, None))
+        rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
         warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
         about["warning"] = warning
         say(_worth(hits))
-    print_table(columns, rows, style=format, about=about, title="prices that last", warning=warning)
+    print_table(columns, rows, style=format, about=about, title="what is left", warning=warning)
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
