@@ -117,6 +117,18 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     assert run("ledger verify f.ledger").returncode == 0
 
 
+def test_embed_source_embeds_these_alone_and_class_names_are_known(folder, run):
+    line = "embed follows.csv --source bob --source dave --mechanism DPInstantEmbedding --epsilon 1"
+    assert run(f"{line} --dim 4 --out e.json").returncode == 0
+    assert set(json.loads((folder / "e.json").read_text())["columns"]["source"]) == {"bob", "dave"}
+    said = run("rank follows.csv --source bob --mechanism TwoHop --epsilon 1 --format json")
+    assert json.loads(said.stdout)["guarantee"]["epsilon"] == 1
+    asked = run("rank follows.csv --source bob --epsilon 1 --set alpha=0.1 --mechanism TwoHop")
+    assert "takes no alpha: say restart=" in asked.stderr
+    asked = run("rank follows.csv --source bob --epsilon 1 --set R=9 --mechanism DPPushFlowCap")
+    assert "takes no R: say rounds=9" in asked.stderr
+
+
 def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
     assert run("ledger create f.ledger --epsilon 1").returncode == 0
     for width, columns in (("", 1024), (" --dim 8", 8), (" --dim nodes", 5)):
@@ -171,7 +183,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
             2,
             "There are: two-hop, degree-prior, push-flow-cap",
         ),
-        ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, "mean two-hop?"),
+        ("rank follows.csv --source a --epsilon 1 --mechanism twohops", 2, "mean two-hop?"),
         (
             "rank follows.csv --source a --mechanism own-list-embedding",
             2,

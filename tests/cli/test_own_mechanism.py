@@ -173,7 +173,7 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
         ("OUTSIDE:Scores --set power=high", "takes a number, got 'high'"),
         ("OUTSIDE:Scores --set power=-1", "power must not be negative"),
         ("OUTSIDE:Scores --set epsilon=2", "epsilon is given twice"),
-        ("twohop", "did you mean two-hop?"),
+        ("twohops", "did you mean two-hop?"),
         ("magic", "one of your own is named by its place, package.module:Class"),
     ],
 )

@@ -66,7 +66,8 @@ def test_the_own_list_takes_no_epsilon_and_public_rows_need_one():
         ({"model": "public"}, "epsilon is required"),
         ({"model": "public", "epsilon": 0}, "epsilon must be a positive number"),
         ({"model": "public", "epsilon": 1, "dimension": "nodes"}, "for the own list"),
-        ({"mechanism": INSTANT}, "the estimator None in the joint model"),
+        ({"mechanism": INSTANT, "epsilon": 2.0}, "epsilon is given twice: 2.0 here and 1.0 by"),
+        ({"mechanism": "edge-flipping"}, "epsilon is required"),
     ):
         with pytest.raises(ev.errors.ParameterError, match=words):
             ev.PrivateEmbedding(**wrong).fit(GRAPH)
@@ -224,14 +225,18 @@ def test_a_mechanism_of_scores_is_hashed_to_embeddings():
     assert private.release_.provenance.mechanism.startswith("edge-flipping > instant-embedding")
 
 
-def test_a_mechanism_must_have_the_epsilon_and_the_model_that_are_said():
+def test_fit_takes_epsilon_and_model_from_the_mechanism():
     mechanism = ev.mechanisms.DPInstantEmbedding(epsilon=2.0)
-    for given in ({"epsilon": 1.0}, {"epsilon": 2.0, "model": "public"}):
-        with pytest.raises(
-            ev.errors.ParameterError, match="the mechanism has epsilon = 2 in the joint"
-        ):
+    for given, name in (({"epsilon": 1.0}, "epsilon"), ({"model": "public"}, "model")):
+        with pytest.raises(ev.errors.ParameterError, match=f"{name} is given twice"):
             ev.PrivateEmbedding(mechanism=mechanism, **given).fit(GRAPH)
-    private = ev.PrivateEmbedding(epsilon=2.0, mechanism=mechanism).fit(GRAPH)
+    flipping = ev.mechanisms.EdgeFlipping(epsilon=3.0, model="public")
+    for given in ({}, {"epsilon": 3.0, "model": "public"}):
+        fitted = ev.PrivateEmbedding(mechanism=flipping, **given).fit(GRAPH)
+        assert fitted.guarantee_.brief == "public, epsilon = 3"
+    named = ev.PrivateEmbedding(mechanism="EdgeFlipping", epsilon=3.0, model="public").fit(GRAPH)
+    assert named.guarantee_ == fitted.guarantee_
+    private = ev.PrivateEmbedding(mechanism=mechanism).fit(GRAPH)
     assert private.embedding_.shape == (34, 256)  # the mechanism's own
 
 

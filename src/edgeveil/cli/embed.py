@@ -18,6 +18,7 @@ def embed(
     out: Path,
     epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None,
     dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None,
+    source: options.Named = None,
     sources: Annotated[Path | None, options.default("all nodes")] = None,
     mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None,
     parameters: options.Parameters = options.PARAMETERS,
@@ -38,6 +39,8 @@ def embed(
         Privacy loss of one embedding, for --mechanism or --model public.
     dim
         Length of an embedding. nodes: one number for each node of the graph, no hash.
+    source
+        Id of a node to embed; may be given more than once.
     sources
         File with one id per line. Only these nodes are embedded.
     """
@@ -64,8 +67,8 @@ def embed(
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)
-    if sources is not None:
-        wanted = wanted_nodes(private.nodes, None, sources, "--sources")
+    if source is not None or sources is not None:
+        wanted = wanted_nodes(private.nodes, source, sources, "--sources")
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "

@@ -18,6 +18,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from edgeveil._internal.checks import is_number
+from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil._internal.words import did_you_mean
 from edgeveil.cli.options import Format
 from edgeveil.cli.output import print_table
@@ -84,11 +85,12 @@ def _protects(kind: type[Mechanism]) -> str:
 
 def find_mechanism(name: str, output: OutputKind | None = None) -> type[Mechanism]:
     """The class with this name on the command line; `output` is what the command needs."""
+    from edgeveil.jobs.naming import built_in
     from edgeveil.mechanisms import MECHANISMS
 
-    kinds = {kind.name: kind for kind in MECHANISMS}
-    if name in kinds:
-        return kinds[name]
+    kind = built_in(name)
+    if kind is not None:
+        return kind
     announced = _announced()
     if ":" in name or name in announced:
         return _loaded(announced.get(name, name))
@@ -158,7 +160,7 @@ def make_mechanism(
         assert output != "suggestions"  # they have a mechanism of their own
         asked = {"epsilon": given.get("epsilon"), "model": given.get("model", "joint")}
         kind = type(recommended(**asked, output=output or "scores", n_nodes=n_nodes))
-    name = name or kind.name
+    name = name if name is not None and ":" in name else kind.name
     if output is not None and kind.output != output:
         raise ParameterError(f"{name} gives {kind.output}; {output} are asked for")
     known = fields_of(kind)
@@ -201,6 +203,7 @@ def _setting(text: str, known: dict[str, Field[Any]], name: str) -> tuple[str, A
     if not equals:
         raise ParameterError(f"--set takes name=value, got {text!r}")
     if parameter not in known:
+        refuse_paper_names(name, {parameter: value}, known)
         has = ", ".join(known) or "no parameters"
         raise ParameterError(f"{name} has no parameter {parameter!r}; it has {has}")
     kind = known[parameter].type

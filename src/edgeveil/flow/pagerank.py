@@ -18,25 +18,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.paper_names import with_paper_names
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, components_of, layout_of, solve
 from edgeveil.flow._kernels import Kernels, unload_exact
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph.graph import Graph
+from edgeveil.graph.objects import as_graph
 
 _OPTIMISTIC_SWEEPS = 16
 
 
+@with_paper_names
 def personalized_pagerank(
-    graph: Graph, sources: Iterable[int], *, restart: float = 0.15, tol: float = 1e-9
+    graph: Any, sources: Iterable[int], *, restart: float = 0.15, tol: float = 1e-9
 ) -> npt.NDArray[np.float64]:
     """Personalized PageRank of every source, within `tol` in L1. Not private.
 
     Parameters
     ----------
     graph : Graph
-        The graph.
+        The graph, or anything that `edgeveil.as_graph` takes.
     sources : iterable of int
-        Indices of the source nodes.
+        Indices of the source nodes: their places in ``graph.nodes``.
     restart : float
         Restart probability of the ordinary walk.
     tol : float
@@ -47,6 +50,7 @@ def personalized_pagerank(
     array of shape (number of sources, n)
         Non-negative rows. An isolated source keeps all of its mass.
     """
+    graph = as_graph(graph)
     restart = check_restart(restart)
     tol = check_tol(tol)
     listed = check_sources(sources, graph.n_nodes)

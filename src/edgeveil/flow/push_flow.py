@@ -25,11 +25,13 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_choice
+from edgeveil._internal.paper_names import with_paper_names
 from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, layout_of, solve
 from edgeveil.flow._kernels import Kernels, Layout, blocks, unload
@@ -44,6 +46,7 @@ from edgeveil.flow.bounds import (
 )
 from edgeveil.flow.walk import check_restart, check_rounds, check_sources, lazy_restart
 from edgeveil.graph.graph import Graph
+from edgeveil.graph.objects import as_graph
 
 _FLOAT_SLACK = 1 - 2.0**-16  # covers the rounding error of a computed residual
 _ENTRIES_PER_CALL = 1 << 28  # per compiled call, so that a long run can be interrupted
@@ -51,17 +54,18 @@ _ENTRIES_PER_CALL = 1 << 28  # per compiled call, so that a long run can be inte
 Matrix = npt.NDArray[np.float64]
 
 
+@with_paper_names
 def push_flow(
-    graph: Graph, sources: Iterable[int], *, restart: float = 0.15, rounds: int = 100
+    graph: Any, sources: Iterable[int], *, restart: float = 0.15, rounds: int = 100
 ) -> Matrix:
     """Approximate Personalized PageRank by R rounds of pushing (algorithm 1). Not private.
 
     Parameters
     ----------
     graph : Graph
-        The graph.
+        The graph, or anything that `edgeveil.as_graph` takes.
     sources : iterable of int
-        Indices of the source nodes.
+        Indices of the source nodes: their places in ``graph.nodes``.
     restart : float
         Restart probability of the ordinary walk.
     rounds : int
@@ -74,11 +78,12 @@ def push_flow(
     """
     restart, rounds = check_restart(restart), check_rounds(rounds)
     recursion = Recursion(restart=restart, rounds=rounds, cap=math.inf, joint=True)
-    return capped_rows(graph, sources, recursion)
+    return capped_rows(as_graph(graph), sources, recursion)
 
 
+@with_paper_names
 def push_flow_cap(
-    graph: Graph,
+    graph: Any,
     sources: Iterable[int],
     *,
     sigma: float,
@@ -93,9 +98,9 @@ def push_flow_cap(
     Parameters
     ----------
     graph : Graph
-        The graph.
+        The graph, or anything that `edgeveil.as_graph` takes.
     sources : iterable of int
-        Indices of the source nodes.
+        Indices of the source nodes: their places in ``graph.nodes``.
     sigma : float
         The L1 sensitivity to keep.
     model : {"joint", "public"}
@@ -119,7 +124,7 @@ def push_flow_cap(
         Row i is the capped flow of source i.
     """
     recursion = capped_recursion(sigma, model, restart, rounds, prepush=prepush, bound=bound)
-    return capped_rows(graph, sources, recursion)
+    return capped_rows(as_graph(graph), sources, recursion)
 
 
 def capped_recursion(

@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
+from edgeveil._internal.paper_names import with_paper_names
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.advice import recommended
 from edgeveil.jobs.job import release, release_to
+from edgeveil.jobs.naming import SAY_EPSILON, make_by_name
 from edgeveil.jobs.request import Options, ask, graph_of
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
@@ -34,36 +36,41 @@ __all__ = [
     "release_to",
 ]
 
-_SAY_EPSILON = "epsilon is required (for example epsilon=1); smaller is more private"
-
 
 def mechanism_for_lists(
     graph: Graph,
-    mechanism: Mechanism | None,
+    mechanism: Mechanism | str | None,
     epsilon: float | None,
     *,
     knows_followers: bool,
 ) -> Mechanism:
-    """The given mechanism of suggestions, or `Suggest` for this graph."""
+    """The given mechanism of suggestions (or its name), or `Suggest` for this graph."""
+    if isinstance(mechanism, str):
+        directed, knows = graph.directed or None, knows_followers or None
+        mechanism = make_by_name(
+            mechanism, epsilon=epsilon, directed=directed, knows_followers=knows
+        )
+        knows_followers = False  # it is in the mechanism
     if mechanism is None:
         if epsilon is None:
-            raise ParameterError(_SAY_EPSILON)
+            raise ParameterError(SAY_EPSILON)
         return Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
     if check_mechanism(mechanism).output != "suggestions":
         raise ParameterError(f"{mechanism.name} gives {mechanism.output}, not lists")
     if knows_followers:
         raise ParameterError("knows_followers is for the default mechanism; give it to yours")
-    _refuse_two_values(mechanism, epsilon=epsilon)
+    refuse_two_values(mechanism, epsilon=epsilon)
     return mechanism
 
 
+@with_paper_names
 def rank(
     graph: Graph,
     source: NodeId,
     epsilon: float | None = None,
     *,
     model: Literal["joint", "public"] | None = None,
-    mechanism: Mechanism | None = None,
+    mechanism: Mechanism | str | None = None,
     leave_out_source: bool = False,
     leave_out_neighbours: bool = False,
     without: Iterable[NodeId] = (),
@@ -85,9 +92,10 @@ def rank(
         Privacy loss of the ranking; not needed if `mechanism` is given.
     model : {"joint", "public"}
         Who may see the ranking: only the member at the source (joint, the default), or anyone.
-    mechanism : Mechanism, optional
+    mechanism : Mechanism or str, optional
         Use this instead of `edgeveil.recommended`. It has its own epsilon and model; if you give
-        them here as well, they must be the same.
+        them here as well, they must be the same. By its name ("two-hop" or "TwoHop") it gets
+        `epsilon` and `model` from here.
     leave_out_source : bool
         Do not show the source in its own ranking.
     leave_out_neighbours : bool
@@ -121,7 +129,7 @@ def rank(
     graph = graph_of(graph)
     chosen = _chosen(mechanism, epsilon, model, n_nodes=graph.n_nodes)
     if chosen.output != "scores":
-        raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
+        raise ParameterError(f"{chosen.name} gives {chosen.output}, which have no ranking")
     # Look up all ids before the charge: an unknown id must not charge anybody.
     left_out = [
         *without,
@@ -150,13 +158,14 @@ def known_to(
     return graph.nodes.take([index] * itself + known)
 
 
+@with_paper_names
 def embed(
     graph: Graph,
     sources: Iterable[NodeId] | None = None,
     *,
     epsilon: float | None = None,
     dimension: int | Literal["nodes"] | None = None,
-    mechanism: Mechanism | None = None,
+    mechanism: Mechanism | str | None = None,
     **how: Unpack[Options],
 ) -> Release:
     """Embed members, each embedding for its member only (joint model).
@@ -178,9 +187,10 @@ def embed(
         (1,024 for the own list). ``"nodes"`` means no hash: one dimension per node, so nothing is
         lost, but a row has n values. Most of them are 0: `Release.to_scipy` returns a sparse
         matrix. For more rows than fit into memory, see `edgeveil.release_to`.
-    mechanism : Mechanism, optional
+    mechanism : Mechanism or str, optional
         Use this instead of `edgeveil.mechanisms.OwnListEmbedding`. It has its own epsilon and
-        dimension; if you give them here as well, they must be the same.
+        dimension; if you give them here as well, they must be the same. By its name
+        ("instant-embedding" or "DPInstantEmbedding") it gets them from here.
 
     Other Parameters
     ----------------
@@ -196,6 +206,8 @@ def embed(
     ((300, 1024), 'joint, epsilon = 0')
     """
     graph = graph_of(graph)
+    if isinstance(mechanism, str):
+        mechanism = make_by_name(mechanism, epsilon=epsilon, dimension=dimension)
     if mechanism is None:
         if epsilon is not None:
             raise ParameterError(
@@ -209,7 +221,7 @@ def embed(
             "embeddings of scores"
         )
     else:
-        _refuse_two_values(mechanism, epsilon=epsilon, dimension=dimension)
+        refuse_two_values(mechanism, epsilon=epsilon, dimension=dimension)
     return release(graph, mechanism, graph.nodes if sources is None else sources, **how)
 
 
@@ -274,7 +286,7 @@ def price(
 
 
 def _chosen(
-    mechanism: Mechanism | None,
+    mechanism: Mechanism | str | None,
     epsilon: float | None,
     model: Literal["joint", "public"] | None,
     *,
@@ -283,14 +295,16 @@ def _chosen(
     """The given mechanism of scores, or the recommended one."""
     if mechanism is None:
         if epsilon is None:
-            raise ParameterError(_SAY_EPSILON)
+            raise ParameterError(SAY_EPSILON)
         return recommended(epsilon=epsilon, model=model or "joint", n_nodes=n_nodes)
+    if isinstance(mechanism, str):
+        return make_by_name(mechanism, epsilon=epsilon, model=model)
     check_mechanism(mechanism)
-    _refuse_two_values(mechanism, epsilon=epsilon, model=model)
+    refuse_two_values(mechanism, epsilon=epsilon, model=model)
     return mechanism
 
 
-def _refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
+def refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
     """Refuse a parameter whose value here differs from the mechanism's own."""
     for name, value in given.items():
         its = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)

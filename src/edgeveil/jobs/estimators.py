@@ -14,8 +14,10 @@ from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.matrices import read_matrix
 from edgeveil.jobs import release
 from edgeveil.jobs.advice import recommended
-from edgeveil.jobs.api import own_list
+from edgeveil.jobs.api import own_list, refuse_two_values
+from edgeveil.jobs.naming import make_by_name
 from edgeveil.jobs.request import graph_of
+from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.postprocess import embed
 
@@ -84,15 +86,17 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     sparse : bool
         Return ``embedding_`` as a sparse scipy matrix. An own list has at most as many non-zero
         values as its member has friends, so linear models train much faster.
-    model : {"joint", "public"}
-        Who may see a row: only its member, or anyone. **The joint model does not cover training
-        one classifier on the rows of many members**: its predictions are for the curator only.
+    model : {"joint", "public"}, optional
+        Who may see a row: only its member (the default), or anyone. **The joint model does not
+        cover training one classifier on the rows of many members**: its predictions are for the
+        curator only.
         In the public model each of the n rows has the price epsilon by default;
         ``mechanism=EdgeFlipping(epsilon=..., model="public")`` has the price epsilon for all rows
         together, and is useful where n / (1 + e^epsilon) is small compared with the degrees.
-    mechanism : Mechanism, optional
-        Use this instead of `edgeveil.recommended`. It has its own parameters; `epsilon` and
-        `model` must then equal its own, and rows of scores are hashed to `dimension` columns.
+    mechanism : Mechanism or str, optional
+        Use this instead of `edgeveil.recommended`. It has its own epsilon and model; if you give
+        them here as well, they must be the same. By its name ("edge-flipping" or "EdgeFlipping")
+        it gets them from here. Rows of scores are hashed to `dimension` columns.
     ledger : Ledger, optional
         The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
         same graph returns the stored release and charges nothing; when the graph has changed,
@@ -140,8 +144,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         epsilon: float | None = None,
         dimension: int | Literal["nodes"] | None = None,
         sparse: bool = False,
-        model: Literal["joint", "public"] = "joint",
-        mechanism: Mechanism | None = None,
+        model: Literal["joint", "public"] | None = None,
+        mechanism: Mechanism | str | None = None,
         ledger: Ledger | None = None,
         label: str = "",
         directed: Directed = "refuse",
@@ -230,8 +234,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return read_matrix(matrix, nodes=None, directed=check_directed(self.directed), what="X")
 
     def _mechanism(self, graph: Graph) -> Mechanism:
-        chosen = self.mechanism
-        if chosen is None and self.model == "joint":
+        chosen, joint = self.mechanism, self.model in (None, "joint")
+        if chosen is None and joint:
             if self.epsilon is not None:
                 raise ParameterError(
                     "an embedding of a member's own list costs nothing: leave epsilon out, or "
@@ -241,17 +245,16 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.dimension == "nodes":
             raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
         if chosen is None:
-            best = recommended(epsilon=self.epsilon, model=self.model, output="embeddings")
+            best = recommended(
+                epsilon=self.epsilon, model=self.model or "joint", output="embeddings"
+            )
             if self.dimension is None:
                 return best
             # Every mechanism is a dataclass, which its protocol cannot say.
             return replace(best, dimension=self.dimension)  # type: ignore[type-var]
-        claimed = chosen.guarantee(1)
-        if (claimed.epsilon, claimed.model) != (self.epsilon or 0.0, self.model):
-            raise ParameterError(
-                f"the mechanism has epsilon = {claimed.epsilon:g} in the {claimed.model} model, "
-                f"the estimator {self.epsilon!r} in the {self.model} model"
-            )
+        if isinstance(chosen, str):
+            return make_by_name(chosen, epsilon=self.epsilon, model=self.model)
+        refuse_two_values(check_mechanism(chosen), epsilon=self.epsilon, model=self.model)
         return chosen
 
     @property
@@ -262,7 +265,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
         tags.input_tags.sparse = True
-        own_list = self.mechanism is None and self.model == "joint"  # without noise
+        own_list = self.mechanism is None and self.model != "public"  # without noise
         tags.non_deterministic = self.insecure_seed is None and not own_list
         return tags
 

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_choice
+from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import check_dimension, check_hash_key
 from edgeveil.estimate.lists import Evidence, Lists
@@ -58,6 +59,11 @@ class Mechanism(ABC):
     output: ClassVar[OutputKind]
     when_to_use: ClassVar[str]
     theorem: ClassVar[str]  # page of the proof
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Answer the paper's symbols (alpha, R, xi) with the names of fields."""
+        refuse_paper_names(cls.__name__, given, getattr(cls, "__dataclass_fields__", ()))
+        return super().__new__(cls)
 
     def guarantee(self, n_members: int) -> Guarantee:
         """What a release for this many sources protects.

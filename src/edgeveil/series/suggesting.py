@@ -33,7 +33,7 @@ def suggest(
     k: int | None = None,
     candidates: Iterable[NodeId] | None = None,
     knows_followers: bool = False,
-    mechanism: Mechanism | None = None,
+    mechanism: Mechanism | str | None = None,
     **how: Unpack[Options],
 ) -> Suggestions:
     """Suggest to each member people it may know and is not linked to yet, privately.
@@ -62,8 +62,9 @@ def suggest(
     knows_followers : bool
         Directed graphs: assume that every member knows who follows it. Edges to a member are then
         not protected from it, and its followers may rank higher.
-    mechanism : Mechanism, optional
-        Use this instead of `edgeveil.mechanisms.Suggest`; it has its own parameters.
+    mechanism : Mechanism or str, optional
+        Use this instead of `edgeveil.mechanisms.Suggest`; it has its own parameters. By its name
+        it gets `epsilon` from here.
 
     Other Parameters
     ----------------

@@ -83,7 +83,7 @@ def test_a_name_or_a_class_is_no_mechanism_and_that_is_said(wrong):
         lambda: audit(wrong),
         lambda: evaluate(GRAPH, mechanisms=[wrong]),
     ]
-    if wrong is not None:
+    if wrong is DegreePrior:
         calls += [
             lambda: rank(GRAPH, 7, mechanism=wrong),
             lambda: embed(GRAPH, [7], mechanism=wrong),
