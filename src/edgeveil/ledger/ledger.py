@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -112,6 +112,10 @@ class Ledger:
         ledger = cls(location, artifacts=artifacts)
         with ledger._transaction():
             return ledger
+
+    def session(self) -> AbstractContextManager[None]:
+        """One connection for all that this thread does with the ledger within the block."""
+        return self._store.session()
 
     @property
     def _header(self) -> sql.Header:

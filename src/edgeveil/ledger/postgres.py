@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import schema as sql
+from edgeveil.ledger import sessions
 from edgeveil.ledger.schema import BUSY_SECONDS, Transaction, UnusableError
 
 
@@ -44,6 +45,7 @@ class PostgresStore:
         self.shown = _url(
             {k: v for k, v in self._parameters.items() if "password" not in k}, self._schema
         )
+        self._place = tuple(sorted(self._parameters.items()))  # of the server
         self.artifacts: Path | None = None
 
     def create(self, header: tuple[Any, ...]) -> None:
@@ -55,6 +57,10 @@ class PostgresStore:
                 )
             transaction.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             sql.create(transaction, header)
+
+    def session(self) -> AbstractContextManager[None]:
+        """One connection for all transactions of this thread within the block."""
+        return sessions.session(self._place)
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
@@ -70,12 +76,7 @@ class PostgresStore:
     @contextmanager
     def _begun(self, *, write: bool) -> Iterator[Transaction]:
         try:
-            connection = self._psycopg.connect(
-                **{"connect_timeout": BUSY_SECONDS} | self._parameters,
-                autocommit=True,
-                prepare_threshold=None,  # a prepared plan ignores the values and may be slow
-            )
-            try:
+            with sessions.connection(self._place, self._connect) as connection:
                 transaction = Transaction(connection, mark="%s")
                 # Writers: each statement must see what was committed before the lock was taken,
                 # hence READ COMMITTED. Readers: one snapshot for the whole transaction.
@@ -96,12 +97,17 @@ class PostgresStore:
                     )
                 yield transaction
                 transaction.commit()
-            finally:
-                connection.close()  # undoes what is not committed
         except self._psycopg.Error as error:
             # Not chained: a traceback would print the driver's own words.
             words = self._words(error)
             raise UnusableError(f"cannot use the ledger {self.shown}: {words}") from None
+
+    def _connect(self) -> Any:
+        return self._psycopg.connect(
+            **{"connect_timeout": BUSY_SECONDS} | self._parameters,
+            autocommit=True,
+            prepare_threshold=None,  # a prepared plan ignores the values and may be slow
+        )
 
     def backup(self, target: Path) -> None:
         """Refused: the server has its own tools."""

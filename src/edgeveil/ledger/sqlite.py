@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from urllib.parse import quote
 from edgeveil._internal.files import sync_folder
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import schema as sql
+from edgeveil.ledger import sessions
 from edgeveil.ledger.schema import BUSY_SECONDS, Transaction, UnusableError
 
 _APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of the file
@@ -44,10 +45,22 @@ class SqliteStore:
 
     def create(self, header: tuple[Any, ...]) -> None:
         """Make the file and fill it in one transaction."""
-        with self._new_file(self.path), self._connected(self.path) as connection:
+        with self._new_file(self.path), _connected(self.path) as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             with _begun(connection, write=True) as transaction:
                 sql.create(transaction, header)
+
+    def session(self) -> AbstractContextManager[None]:
+        """One connection for all transactions of this thread within the block."""
+        return sessions.session(self._file())
+
+    def _file(self) -> tuple[int, int]:
+        """Which file it is, whatever its name: another file there is another connection."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
@@ -58,7 +71,10 @@ class SqliteStore:
         if not self.path.is_file():
             refuse_unsafe_place(self.path)
             raise LedgerError(f"there is no ledger at {self.path}; create one first")
-        with self._connected(self.path) as connection:
+        with (
+            _explained(self.path),
+            sessions.connection(self._file(), lambda: _connect(self.path)) as connection,
+        ):
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise LedgerError(f"{self.path} is not an edgeveil ledger")
             # A write-ahead log that somebody has switched on is written back and removed.
@@ -77,8 +93,8 @@ class SqliteStore:
         target = target.expanduser().resolve()
         with (
             self._new_file(target),
-            self._connected(self.path) as source,
-            self._connected(target) as copy,
+            _connected(self.path) as source,
+            _connected(target) as copy,
         ):
             source.backup(copy)
 
@@ -99,31 +115,47 @@ class SqliteStore:
             path.unlink(missing_ok=True)
             raise
 
-    @contextmanager
-    def _connected(self, path: Path) -> Iterator[sqlite3.Connection]:
-        refuse_unsafe_place(path)
-        try:
-            # mode=rw: a file that has gone is an error, never an empty new ledger.
-            opened = sqlite3.connect(
-                f"file:{quote(str(path))}?mode=rw",
-                uri=True,
-                timeout=BUSY_SECONDS,
-                isolation_level=None,  # transactions are begun and committed by us alone
-            )
-            with closing(opened) as connection:
-                # A commit returns only when the file is on disk and the journal's name is gone
-                # from it, even if the power fails.
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's cache too
-                connection.execute("PRAGMA secure_delete = ON")  # erased secrets become zeros
-                connection.execute("PRAGMA temp_store = MEMORY")  # no page of ours in other files
-                connection.execute("PRAGMA foreign_keys = ON")
-                connection.execute("PRAGMA cache_size = -65536")  # KiB; for very many members
-                yield connection
-        except sqlite3.OperationalError as error:
-            raise UnusableError(f"cannot use the ledger {path}: {error}") from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise LedgerError(f"{path} is not an edgeveil ledger or is damaged: {error}") from error
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Refuse an unsafe place, and turn SQLite's errors into ours."""
+    refuse_unsafe_place(path)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise UnusableError(f"cannot use the ledger {path}: {error}") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise LedgerError(f"{path} is not an edgeveil ledger or is damaged: {error}") from error
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for this block alone."""
+    with _explained(path), closing(_connect(path)) as connection:
+        yield connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # mode=rw: a file that has gone is an error, never an empty new ledger.
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # transactions are begun and committed by us alone
+    )
+    try:
+        # A commit returns only when the file is on disk and the journal's name is gone from it,
+        # even if the power fails.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's cache too
+        connection.execute("PRAGMA secure_delete = ON")  # erased secrets become zeros
+        connection.execute("PRAGMA temp_store = MEMORY")  # no page of ours in other files
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -65536")  # KiB; for very many members
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def refresh(
     check_node_list(today, allowed=nodes_from_edges)
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
-    with place.writing():
+    with place.writing(), ledger.session():
         snapshot = ledger.snapshot(label)
         now = series_to_refresh(ledger, label, place.path, mechanism)
         history = _history(place.path / "history")
