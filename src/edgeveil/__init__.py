@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from edgeveil.graph.nodes import NodeSet
     from edgeveil.jobs import embed, price, rank, release, release_to
     from edgeveil.jobs.advice import recommended
+    from edgeveil.jobs.classifying import classify
     from edgeveil.jobs.estimators import PrivateEmbedding
     from edgeveil.ledger import Ledger
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.noise import NoiseSource
+    from edgeveil.results.predictions import Predictions
     from edgeveil.results.release import Release
     from edgeveil.results.suggestions import Suggestions
     from edgeveil.series.history import History
@@ -47,11 +49,13 @@ __all__ = [
     "Ledger",
     "NodeSet",
     "NoiseSource",
+    "Predictions",
     "PrivateEmbedding",
     "Release",
     "Suggestions",
     "as_graph",
     "audit",
+    "classify",
     "embed",
     "evaluate",
     "open_graph",
@@ -76,6 +80,7 @@ _PARTS = {
 }
 _HOMES = {
     "jobs.advice": "recommended",
+    "jobs.classifying": "classify",
     "testing": "audit",
     "jobs": "embed price rank release release_to",
     "jobs.estimators": "PrivateEmbedding",
@@ -87,6 +92,7 @@ _HOMES = {
     "graph.nodes": "NodeSet",
     "privacy.guarantee": "Guarantee",
     "privacy.noise": "NoiseSource",
+    "results.predictions": "Predictions",
     "results.release": "Release",
     "series.refresh": "refresh",
     "series.suggesting": "suggest",

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +27,9 @@ from edgeveil.privacy.noise import (
     NoiseSource,
     add_laplace,
     calibrate,
+    calibrate_whole,
     discrete_laplace,
+    to_lattice,
 )
 
 SECRET = bytes(range(32))
@@ -773,3 +776,32 @@ def test_an_epsilon_beyond_all_floats_is_refused():
     for epsilon, said in ((Fraction(10**400), "too large"), (Fraction(1, 10**400), "too small")):
         with pytest.raises(ParameterError, match=f"{said} for a float"):
             calibrate(coordinates=1, sensitivity=1, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 0.3, 1, 4, 50])
+@pytest.mark.parametrize("sensitivity", [1, 2, 12, 2**20])
+def test_whole_numbers_pay_nothing_for_rounding(epsilon, sensitivity):
+    c = calibrate_whole(coordinates=10**12, sensitivity=sensitivity, epsilon=epsilon)
+    assert c.whole
+    assert c.step_log2 <= 0
+    assert Fraction(c.epsilon) * c.scale * Fraction(2) ** c.step_log2 >= sensitivity
+    assert 0 <= c.overhead < 2**-23
+
+
+def test_whole_numbers_are_on_the_lattice_exactly():
+    c = calibrate_whole(coordinates=3, sensitivity=2, epsilon=0.3)
+    values = np.array([0.0, 7.0, -(2.0**40) - 1])
+    assert np.array_equal(to_lattice(values, c) * 2.0**c.step_log2, values)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e300])
+def test_an_epsilon_out_of_range_for_whole_numbers_is_refused(epsilon):
+    with pytest.raises(ParameterError, match="out of range for whole numbers"):
+        calibrate_whole(coordinates=1, sensitivity=2, epsilon=epsilon)
+
+
+def test_a_scale_too_small_for_whole_numbers_cannot_be_set_by_hand():
+    good = calibrate_whole(coordinates=5, sensitivity=2, epsilon=1)
+    for wrong in ({"scale": good.scale // 2}, {"step_log2": 1}, {"error": Fraction(1)}):
+        with pytest.raises(ParameterError):
+            replace(good, **wrong)

@@ -21,6 +21,7 @@ from edgeveil.privacy.statistic import (
     Noised,
     Statistic,
     randomise,
+    total_epsilon,
     without_noise,
 )
 from tests.seam import noisy_row
@@ -114,6 +115,22 @@ def test_epsilon_is_that_of_the_row_that_tells_most():
     assert Statistic(rows, (OTHER, ONE)).epsilon == Fraction(3, 2)
     assert Statistic(rows, (ONE, OTHER), noise_only=True).epsilon == 0
     assert Bits(np.array([1]), 3, 0.1).epsilon == Fraction(1, 10)
+
+
+def test_rounds_of_one_statistic_count_once_and_have_the_same_noise():
+    def asked(rounds_of, calibration=ONE):
+        return Statistic(np.zeros((1, 2)), calibration, rounds_of=rounds_of)
+
+    assert total_epsilon([asked("words"), asked("words"), asked("words")]) == Fraction(1, 2)
+    assert total_epsilon([asked("words"), asked("others"), asked("")]) == Fraction(3, 2)
+    assert total_epsilon([asked(""), asked("")]) == 1
+    with pytest.raises(ParameterError, match="must have the same noise"):
+        total_epsilon([asked("words"), asked("words", OTHER)])
+
+
+def test_a_round_of_noise_alone_does_not_hide_the_next():
+    nothing = Statistic(np.zeros((1, 2)), ONE, noise_only=True, rounds_of="words")
+    assert total_epsilon([nothing, Statistic(np.zeros((1, 2)), ONE, rounds_of="words")]) == 0.5
 
 
 # --- largest_loss --------------------------------------------------------------------------

@@ -157,7 +157,8 @@ def make_mechanism(
     elif "epsilon" not in given and (output != "embeddings" or given.get("model") == "public"):
         raise ParameterError(_SAY_EPSILON)
     else:
-        assert output != "suggestions"  # they have a mechanism of their own
+        assert output != "suggestions"  # they have mechanisms of their own
+        assert output != "predictions"
         asked = {"epsilon": given.get("epsilon"), "model": given.get("model", "joint")}
         kind = type(recommended(**asked, output=output or "scores", n_nodes=n_nodes))
     name = name if name is not None and ":" in name else kind.name

@@ -255,7 +255,7 @@ class ReleasePrice:
 def price(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId],
+    sources: Iterable[NodeId] | None = None,
     *,
     ledger: Ledger | None = None,
     label: str = "",
@@ -268,8 +268,10 @@ def price(
 
     Parameters
     ----------
-    graph, mechanism, sources, ledger, label
+    graph, mechanism, ledger, label
         As for `edgeveil.release`.
+    sources : iterable of ids, optional
+        As for `edgeveil.release`; by default all nodes.
 
     Examples
     --------
@@ -280,6 +282,10 @@ def price(
     0.5
     """
     how: Options = {"ledger": ledger, "label": label}
+    graph = graph_of(graph)
+    if sources is None:
+        for_all = check_mechanism(mechanism).output == "predictions"  # one stands for everybody
+        sources = graph.nodes.take([0]) if for_all else graph.nodes
     question = ask(graph, mechanism, sources, how, only_price=True)
     found = None if question.ledger is None else question.price()
     return ReleasePrice(guarantee=question.guarantee, in_ledger=found)

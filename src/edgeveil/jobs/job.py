@@ -109,7 +109,7 @@ def release(
     LedgerError
         If the graph is not the one of the label's current snapshot.
     """
-    return make(ask(graph, mechanism, sources, how, in_memory=True))
+    return make(_of_rows(ask(graph, mechanism, sources, how, in_memory=True)))
 
 
 def release_to(
@@ -149,7 +149,27 @@ def release_to(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    return make_folder(Path(path), ask(graph, mechanism, sources, how), overwrite=overwrite)
+    question = _of_rows(ask(graph, mechanism, sources, how))
+    return make_folder(Path(path), question, overwrite=overwrite)
+
+
+def _of_rows(question: ReleaseRequest) -> ReleaseRequest:
+    """Refuse a mechanism of predictions, which are not rows of some members."""
+    if question.mechanism.output == "predictions":
+        raise ParameterError("predictions are made for everybody at once: call edgeveil.classify")
+    return question
+
+
+def made_for_everybody(question: ReleaseRequest) -> tuple[Any, Metadata]:
+    """What `fit_shared` gives, for a mechanism whose shared statistics are all that it releases.
+
+    Charged once; with a ledger the statistics are stored. The one row of the question stands for
+    everybody.
+    """
+    work = _work_on(question, None)
+    for _ in work.rows():
+        pass
+    return work.task.shared, work.about
 
 
 def make(question: ReleaseRequest, price: Price | None = None) -> Result:

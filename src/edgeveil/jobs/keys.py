@@ -18,7 +18,7 @@ import hashlib
 import inspect
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ import numpy as np
 
 from edgeveil._internal.source import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.privacy.noise import NoiseSource
@@ -82,9 +83,16 @@ def _identity(mechanism: Mechanism) -> str:
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
-    """The mechanism's public parameters as plain data."""
-    fields: dict[str, Any] = asdict(mechanism)  # type: ignore[call-overload]  # all are dataclasses
-    return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}
+    """The mechanism's public parameters as plain data; public data of the nodes as a digest."""
+    return {f.name: _plain(getattr(mechanism, f.name)) for f in fields(mechanism)}  # type: ignore[arg-type]  # all are dataclasses
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, PublicData):
+        return value.digest
+    if isinstance(value, np.generic):
+        return value.item()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def describe(mechanism: Mechanism) -> str:

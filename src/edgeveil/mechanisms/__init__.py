@@ -12,6 +12,7 @@ from edgeveil.mechanisms.capped_flow import (
 from edgeveil.mechanisms.dp_push_flow import DPPushFlow
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
+from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
@@ -28,6 +29,7 @@ __all__ = [
     "EdgeFlipping",
     "GraphDiffusion",
     "Mechanism",
+    "NodeClasses",
     "NonPrivate",
     "OwnListEmbedding",
     "OwnNeighbours",

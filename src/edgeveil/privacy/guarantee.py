@@ -54,6 +54,8 @@ class Guarantee:
         at it (whom it follows, not who follows it).
     scope : {"release", "series"}
         What the epsilon is for: this release, or all lists of a series together.
+    not_protected : str
+        What the release uses that is no edge, and shows: "" if it uses nothing else.
     """
 
     epsilon: float
@@ -67,6 +69,7 @@ class Guarantee:
     shared_epsilon: float = 0.0
     known_edges: KnownEdges = "incident"
     scope: Literal["release", "series"] = "release"
+    not_protected: str = ""
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -195,6 +198,8 @@ class Guarantee:
                 "none of them"
             )
         promise = f" This holds under a public promise: {self.promise}." if self.promise else ""
+        if self.not_protected:
+            promise += f" Not protected: {self.not_protected}."
         together = ""
         if self.scope == "series":
             together = (

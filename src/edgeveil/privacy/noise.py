@@ -28,6 +28,7 @@ __all__ = [
     "add_laplace",
     "add_laplace_to_rows",
     "calibrate",
+    "calibrate_whole",
     "discrete_laplace",
     "to_lattice",
 ]
@@ -61,6 +62,8 @@ class Calibration:
         L1 distance of the true vectors of any two neighbours, at most.
     error : Fraction
         L1 distance between a true vector and the computed one, at most.
+    whole : bool
+        The vectors are of whole numbers, which are on the lattice: nothing is rounded.
     """
 
     step_log2: int
@@ -69,13 +72,17 @@ class Calibration:
     coordinates: int
     sensitivity: Fraction
     error: Fraction = Fraction(0)
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.coordinates < 1 or self.sensitivity <= 0 or self.error < 0:
             raise ParameterError(
                 "a calibration needs coordinates >= 1, sensitivity > 0, error >= 0"
             )
-        apart = _steps_apart(self.step_log2, self.coordinates, self.sensitivity, self.error)
+        if self.whole and (self.error or self.step_log2 > 0):
+            raise ParameterError("whole numbers have no error, and a lattice that holds them all")
+        rounded = 0 if self.whole else self.coordinates
+        apart = _steps_apart(self.step_log2, rounded, self.sensitivity, self.error)
         if abs(self.step_log2) > MAX_STEP_LOG2 or self.scale > MAX_SCALE:
             raise ParameterError("the step or the scale of this calibration is out of range")
         _split(self.scale)
@@ -149,6 +156,47 @@ def calibrate(
     if eta is None or eta < 0:
         raise ParameterError(f"error must be a number >= 0, got {error!r}")
     return _calibrate(n, sigma, wanted, eta)
+
+
+def calibrate_whole(
+    *, coordinates: int, sensitivity: int | Fraction, epsilon: float | Fraction
+) -> Calibration:
+    """Choose the noise for vectors of whole numbers: nothing is rounded before the noise.
+
+    Parameters
+    ----------
+    coordinates, sensitivity, epsilon
+        As for `calibrate`.
+
+    Returns
+    -------
+    Calibration
+        With ``epsilon * scale >= sensitivity / step``; its overhead is below 2**-24, for any
+        number of coordinates.
+
+    Examples
+    --------
+    >>> calibration = calibrate_whole(coordinates=10**9, sensitivity=2, epsilon=1)
+    >>> calibration.noise_scale, calibration.overhead
+    (2.0, 0.0)
+    """
+    n = check_int("coordinates", coordinates)
+    sigma = _positive("sensitivity", sensitivity)
+    rounded = _float_below(_positive("epsilon", epsilon))
+    needed = sigma / Fraction(rounded)
+    k = min(0, _floor_log2(needed) - (T_BITS - 1))
+    if -k > MAX_STEP_LOG2 or needed > MAX_SCALE:
+        raise ParameterError(f"epsilon {rounded:g} is out of range for whole numbers")
+    steps = math.ceil(needed * 2**-k)
+    a = max(steps.bit_length() - T_BITS, 0)
+    return Calibration(
+        step_log2=k,
+        scale=-(-steps >> a) << a,
+        epsilon=rounded,
+        coordinates=n,
+        sensitivity=sigma,
+        whole=True,
+    )
 
 
 @lru_cache(maxsize=256)  # exact arithmetic, the same for all rows of a release

@@ -39,11 +39,16 @@ class Statistic:
     noise_only : bool
         For noise that a mechanism adds before its last step: the values are set to zero, so
         nothing is learned from them and epsilon is 0.
+    rounds_of : str
+        Statistics with the same name here are rounds of one: the sensitivity bounds all of them
+        together, whatever was released before each, so their epsilon counts once. They have the
+        same noise. "": a statistic of its own.
     """
 
     values: Rows
     calibration: Calibration | tuple[Calibration, ...]
     noise_only: bool = False
+    rounds_of: str = ""
 
     @property
     def epsilon(self) -> Fraction:
@@ -150,11 +155,17 @@ class NoisedTail(Noised):
 
 
 def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
-    """Privacy loss of all of these together: the sum."""
-    total = Fraction(0)
+    """Privacy loss of all of these together: the sum; rounds of one statistic count once."""
+    total, begun = Fraction(0), dict[str, Any]()
     for statistic in statistics:
         if isinstance(statistic, Exact):
             raise ParameterError("numbers without noise have no epsilon")
+        if isinstance(statistic, Statistic) and statistic.rounds_of and not statistic.noise_only:
+            if statistic.rounds_of in begun:
+                if begun[statistic.rounds_of] != statistic.calibration:
+                    raise ParameterError("the rounds of one statistic must have the same noise")
+                continue
+            begun[statistic.rounds_of] = statistic.calibration
         total += statistic.epsilon
     return total
 

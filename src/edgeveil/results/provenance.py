@@ -9,13 +9,14 @@ from typing import Any, Literal
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
 
-OutputKind = Literal["scores", "embeddings", "suggestions"]
+OutputKind = Literal["scores", "embeddings", "suggestions", "predictions"]
 
 # Names in files of what a release holds
 KINDS: dict[OutputKind, str] = {
     "scores": "nodes",
     "embeddings": "dimensions",
     "suggestions": "suggestions",
+    "predictions": "predictions",
 }
 
 

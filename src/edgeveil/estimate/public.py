@@ -1,0 +1,201 @@
+"""What is public about the nodes: labels, roles, features, vectors. Large, so known by digests.
+
+A mechanism may have such data as a parameter. Files, a ledger's questions and noise keys then hold
+the digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.estimate.classification import (
+    Indices,
+    Labels,
+    Matrix,
+    Roles,
+    frequencies,
+    from_features,
+    from_prior,
+)
+from edgeveil.graph.nodes import NodeId, NodeSet
+
+
+class PublicData(ABC):
+    """Public data of the nodes, compared by their digest."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PublicData) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.digest[:16]})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PublicData:
+        return self  # nothing in it changes
+
+
+class Known:
+    """What the rounds of classification start from, for the nodes of one graph."""
+
+    def __init__(self, labels: Labels, roles: Roles, log_prior: Matrix) -> None:
+        self.labels, self.roles, self.log_prior = labels, roles, log_prior
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NodeData(PublicData):
+    """Labels, roles, and features or class probabilities of the nodes.
+
+    Nothing here may come from the edges (docs/theory/classification.md, Conditions).
+
+    Attributes
+    ----------
+    nodes : NodeSet
+        The nodes, in the order of the rows.
+    classes : tuple of ids
+        Names of the classes.
+    labels : Labels
+        Who has which labels.
+    roles : Roles
+        Who listens, and which labelled nodes do.
+    features : array or csr_array of shape (nodes, columns), optional
+        A model without the graph is fitted to them.
+    prior : array of shape (nodes, classes), optional
+        Instead of features: class probabilities of a model of the user's own.
+    """
+
+    nodes: NodeSet
+    classes: tuple[NodeId, ...]
+    labels: Labels
+    roles: Roles
+    features: Any = None
+    prior: Matrix | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of nodes, classes, labels, roles, and features or prior."""
+        digest = self.nodes.digest(json.dumps(self.classes).encode())
+        labels, roles = self.labels, self.roles
+        arrays = [labels.starts, labels.classes, roles.listens, roles.trains, roles.validates]
+        _add(digest, "labels and roles", *arrays)
+        if self.features is not None:
+            _add(digest, "features", *arrays_of(self.features))
+        if self.prior is not None:
+            _add(digest, "prior", self.prior)
+        return digest.hexdigest()
+
+    @cached_property
+    def log_prior(self) -> Matrix:
+        """Log probabilities of the classes without the graph; out of fold for labelled nodes."""
+        if self.prior is not None:
+            return from_prior(self.prior)
+        if self.features is not None:
+            return from_features(self.features, self.labels)
+        return frequencies(self.labels, len(self.nodes))
+
+    def on(self, nodes: NodeSet) -> Known:
+        """For these nodes, found by their ids.
+
+        An audit runs on small graphs of its own, which may have other nodes: they have no label,
+        and listen.
+        """
+        if nodes == self.nodes:
+            return Known(self.labels, self.roles, self.log_prior)
+        at = np.array([-1 if (i := self.nodes.find(v)) is None else i for v in nodes], np.int64)
+        there = at >= 0
+
+        def marked(mask: npt.NDArray[np.bool_], otherwise: bool) -> npt.NDArray[np.bool_]:
+            return np.where(there, mask[at], otherwise)
+
+        roles = self.roles
+        log_prior = np.full((len(at), len(self.classes)), -np.log(len(self.classes)))
+        log_prior[there] = self.log_prior[at[there]]
+        return Known(
+            _labels_at(self.labels, at),
+            Roles(
+                marked(roles.listens, True),
+                marked(roles.trains, False),
+                marked(roles.validates, False),
+            ),
+            log_prior,
+        )
+
+
+def _labels_at(labels: Labels, at: Indices) -> Labels:
+    """The labels of the nodes at these indices; none at -1."""
+    none = labels.classes[:0]
+    rows = [labels.classes[labels.starts[i] : labels.starts[i + 1]] if i >= 0 else none for i in at]
+    starts = np.cumsum([0, *map(len, rows)])
+    flat = np.array([c for row in rows for c in row], dtype=np.int64)
+    return Labels(starts, flat, labels.n_classes)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NodeVectors(PublicData):
+    """A vector of whole numbers for each node: ``units[j]`` in column ``columns[j]``.
+
+    j runs over ``starts[v] : starts[v + 1]``. Nothing here may come from the edges.
+
+    Attributes
+    ----------
+    nodes : NodeSet
+        The nodes, in the order of the rows.
+    names : tuple of str
+        Names of the columns; empty if they have none.
+    width : int
+        Number of columns.
+    starts, columns, units : arrays of int
+        The vectors; the units of a node have absolute values that add up to at most `most`.
+    most : int
+        How many units a node may say in all.
+    unit : float
+        What a unit stands for.
+    clipped : float
+        Share of the nodes whose vector was scaled down to fit.
+    """
+
+    nodes: NodeSet
+    names: tuple[str, ...]
+    width: int
+    starts: Indices
+    columns: Indices
+    units: Indices
+    most: int
+    unit: float
+    clipped: float = 0.0
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of nodes, names and vectors."""
+        digest = self.nodes.digest(json.dumps([self.names, self.width, self.most]).encode())
+        _add(digest, repr(self.unit), self.starts, self.columns, self.units)
+        return digest.hexdigest()
+
+
+def arrays_of(matrix: Any) -> Iterable[npt.NDArray[Any]]:
+    """The arrays of a dense matrix, or of a sparse one in its canonical form."""
+    if not hasattr(matrix, "tocsr"):
+        return (np.asarray(matrix),)
+    return (np.array(matrix.shape), matrix.indptr, matrix.indices, matrix.data)
+
+
+def _add(digest: hashlib._Hash, what: str, *arrays: npt.NDArray[Any]) -> None:
+    digest.update(what.encode())
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).data)

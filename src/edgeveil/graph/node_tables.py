@@ -1,0 +1,325 @@
+"""What users know about nodes: labels, features, class probabilities, in whatever form they come.
+
+Each is aligned with the public node set. All of it is public, so errors may name ids and values.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._internal.checks import is_whole
+from edgeveil._internal.words import counted
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.graph import lines
+from edgeveil.graph.nodes import MISSING, NodeId, NodeSet, integer_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Indices = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_NODE_COLUMNS = ("node", "id", "nodes", "ids", "node_id", "nodeid")
+_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+_UNLABELLED = -1
+
+
+class NodeLabels(NamedTuple):
+    """Labels aligned with a node set: node v has ``of[starts[v] : starts[v + 1]]``."""
+
+    starts: Indices
+    of: Indices  # indices in `classes`
+    classes: tuple[NodeId, ...]  # sorted
+
+
+def read_labels(given: Any, nodes: NodeSet) -> NodeLabels:
+    """Labels from a mapping, a column in the order of the nodes, pairs, a table, or a file.
+
+    Or from a sparse matrix with a row for each node and a column for each class. None, NaN, -1 and
+    empty text are no label. A node with several rows has several labels.
+
+    Raises
+    ------
+    UnknownNodeError
+        For a labelled node that is not in the set.
+    ParameterError, InputError
+        If this is nothing of the kind.
+    """
+    if hasattr(given, "tocoo"):
+        _check_rows(given.shape, nodes, "labels")
+        given = given.tocoo()
+        at, names = given.row[given.data != 0], given.col[given.data != 0].tolist()
+    else:
+        at, names = _label_rows(given, nodes)
+    found = [(int(node), name) for node, value in zip(at, names, strict=True)
+             for name in _classes_in(value)]  # fmt: skip
+    kinds = {type(name) for _, name in found}
+    if len(kinds) > 1:
+        raise ParameterError("labels mix numbers and text: a class is one or the other")
+    classes = tuple(sorted({name for _, name in found}))
+    code = {name: i for i, name in enumerate(classes)}
+    # each label of a node counts once
+    rows = np.array(sorted({(node, code[name]) for node, name in found}), dtype=np.int64)
+    rows = rows.reshape(-1, 2)
+    counts = np.bincount(rows[:, 0], minlength=len(nodes))
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return NodeLabels(starts, rows[:, 1].copy(), classes)
+
+
+def _label_rows(given: Any, nodes: NodeSet) -> tuple[Indices, list[Any]]:
+    """Node indices, and what is said of each."""
+    if isinstance(given, Mapping):
+        return _indices(given, nodes, "labels"), list(given.values())
+    if _is_table(given):
+        at, rest = _read_rows(given, nodes, "labels")
+        if rest.width == 0:
+            raise ParameterError("labels need a column of nodes and a column of labels, got one")
+        names = rest.columns
+        wanted = [name for name in ("label", "class", "labels", "y") if name in names]
+        if rest.width > 1 and not wanted:
+            raise ParameterError(
+                f"labels need two columns, node and label; which of {', '.join(names)} is the "
+                "label? Name it label, or pass these two columns"
+            )
+        found = rest.get_column(wanted[0] if wanted else names[0]).to_list()
+        return at, found if not isinstance(given, str | os.PathLike) else _as_spelt(found)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ParameterError(
+            "labels must be a dict, a column in the order of the nodes, pairs of node and label, "
+            f"a table or a path, got {type(given).__name__}"
+        )
+    column: Any = given
+    if _has_own_index(column):  # a pandas Series by node
+        return _indices(column.index.tolist(), nodes, "labels"), column.tolist()
+    listed = column.tolist() if hasattr(given, "tolist") else list(given)
+    if listed and all(isinstance(entry, tuple) and len(entry) == 2 for entry in listed):
+        return _indices([node for node, _ in listed], nodes, "labels"), [y for _, y in listed]
+    if len(listed) != len(nodes):
+        raise ParameterError(
+            f"a column of labels has one entry for each of the {len(nodes):,} nodes, in their "
+            f"order; got {len(listed):,}"
+        )
+    return np.arange(len(nodes)), listed
+
+
+def _as_spelt(names: list[str | None]) -> list[Any]:
+    """Text from a file as integers, if every entry is spelt as one."""
+    numbers = [None if name is None else integer_of(name) for name in names]
+    same = all((a is None) == (b is None) for a, b in zip(names, numbers, strict=True))
+    return numbers if same else list(names)
+
+
+def _classes_in(value: Any) -> list[NodeId]:
+    """The classes that an entry names; none if it is missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [name for part in value for name in _classes_in(part)]
+    if value is None or value is _pandas_missing():
+        return []
+    if isinstance(value, bool):
+        return [int(value)]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return []
+        if not value.is_integer():
+            raise ParameterError(f"a class is an integer or text, got {value!r}")
+        value = int(value)
+    if is_whole(value):
+        return [] if value == _UNLABELLED else [int(value)]
+    if isinstance(value, str):
+        return [value] if value else []
+    raise ParameterError(f"a class is an integer or text, got {value!r}")
+
+
+def _pandas_missing() -> Any:
+    import sys
+
+    pandas = sys.modules.get("pandas")
+    return getattr(pandas, "NA", math)  # `math`: nothing that occurs
+
+
+def read_features(
+    given: Any, nodes: NodeSet, what: str = "features"
+) -> tuple[Any, tuple[str, ...]]:
+    """Numbers of all nodes: a dense array or a csr_array, one row per node, and column names.
+
+    Raises
+    ------
+    ParameterError
+        For a wrong shape, text, missing or infinite values, or nodes without a row.
+    """
+    if hasattr(given, "tocsr"):
+        import scipy.sparse as sp
+
+        matrix = sp.csr_array(given.tocsr(), dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        _check_rows(matrix.shape, nodes, what)
+        if not np.isfinite(matrix.data).all():
+            raise ParameterError(f"{what} must be finite: some are NaN or infinite")
+        return matrix, ()
+    if _is_table(given):
+        at, rest = _read_rows(given, nodes, what)
+        _one_row_each(at, nodes, what)
+        table = np.empty((len(nodes), rest.width))
+        for i, name in enumerate(rest.columns):
+            table[at, i] = _numbers(rest.get_column(name), what)
+        return table, tuple(rest.columns)
+    try:
+        array = np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ParameterError(f"{what} must be numbers, one row per node") from None
+    if array.ndim == 1:
+        array = array[:, None]
+    _check_rows(array.shape, nodes, what)
+    if not np.isfinite(array).all():
+        raise ParameterError(f"{what} must be finite: some are NaN or infinite")
+    return array, ()
+
+
+def read_prior(given: Any, nodes: NodeSet, classes: tuple[NodeId, ...]) -> Floats:
+    """Class probabilities of all nodes, one row per node and one column per class."""
+    table, names = read_features(given, nodes, "prior")
+    prior: Floats = np.asarray(table.toarray() if hasattr(table, "tocsr") else table)
+    wanted = [str(name) for name in classes]
+    if names:
+        named = [name.removeprefix("p_") for name in names]
+        if sorted(named) != sorted(wanted):
+            raise ParameterError(
+                f"prior needs one column for each class: {', '.join(wanted)}; "
+                f"got {', '.join(names)}"
+            )
+        prior = prior[:, [named.index(name) for name in wanted]]
+    if prior.shape[1] != len(classes):
+        raise ParameterError(
+            f"prior needs one column for each of the {len(classes)} classes "
+            f"({', '.join(wanted[:5])}{', ...' * (len(wanted) > 5)}), got {prior.shape[1]}"
+        )
+    totals = prior.sum(axis=1)
+    if (prior < 0).any() or not (totals > 0).all():
+        raise ParameterError("prior holds probabilities: at least 0, and not all of a row 0")
+    scaled: Floats = prior / totals[:, None]
+    return scaled
+
+
+def _check_rows(shape: tuple[int, ...], nodes: NodeSet, what: str) -> None:
+    if len(shape) != 2 or shape[0] != len(nodes):
+        raise ParameterError(
+            f"{what} must have one row for each of the {len(nodes):,} nodes, in their order, "
+            f"got shape {shape}"
+        )
+
+
+def _one_row_each(at: Indices, nodes: NodeSet, what: str) -> None:
+    counts = np.bincount(at, minlength=len(nodes))
+    for wrong, words in ((counts > 1, "more than one row"), (counts == 0, "no row")):
+        if wrong.any():
+            example = nodes[int(np.flatnonzero(wrong)[0])]
+            many = counted(int(wrong.sum()), "node", "have")
+            raise ParameterError(f"{what}: {many} {words}, for example {example!r}")
+
+
+def _numbers(column: pl.Series, what: str) -> Floats:
+    import polars as pl
+
+    numbers = column
+    if column.dtype == pl.String:  # from a text file
+        numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
+    elif column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        numbers = column.cast(pl.Float64)
+    else:
+        raise ParameterError(f"{what}: column {column.name!r} holds {column.dtype}, not numbers")
+    values = numbers.fill_null(math.nan).to_numpy().astype(np.float64)
+    if not np.isfinite(values).all():
+        wrong = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ParameterError(
+            f"{what}: column {column.name!r} must hold finite numbers, got {column[wrong]!r}; "
+            "make numbers of text (a column for each value), and fill in what is missing"
+        )
+    return values
+
+
+# -- tables with a column of nodes -----------------------------------------------------------------
+
+
+def _is_table(given: Any) -> bool:
+    path = isinstance(given, os.PathLike) or (isinstance(given, str) and _looks_like_a_path(given))
+    return path or (hasattr(given, "columns") and hasattr(given, "shape"))
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return text.lower().removesuffix(".gz").endswith(_SUFFIXES)
+
+
+def _has_own_index(given: Any) -> bool:
+    """Whether this is a pandas Series whose index is not simply 0, 1, 2, ..."""
+    index = getattr(given, "index", None)
+    if not hasattr(given, "tolist") or not hasattr(index, "equals"):
+        return False
+    return type(index).__name__ != "RangeIndex"
+
+
+def _read_rows(given: Any, nodes: NodeSet, what: str) -> tuple[Indices, pl.DataFrame]:
+    """The node of each row, and the other columns; those of a text file are text."""
+    import polars as pl
+
+    if isinstance(given, str | os.PathLike):
+        frame, is_text = _frame_of(Path(given), nodes)
+        what = f"{what} ({Path(given).name})"
+    else:
+        try:
+            whole = pl.DataFrame(given)
+        except Exception as error:
+            raise InputError(f"{what}: the table cannot be read as columns") from error
+        levels = [name for name in whole.columns if name.startswith("__index_level_")]
+        frame, is_text = whole.drop(levels), False
+    if frame.width == 0:
+        raise InputError(f"{what}: the table has no columns")
+    lower = {name.strip().lower(): name for name in reversed(frame.columns)}
+    name = next((lower[word] for word in _NODE_COLUMNS if word in lower), frame.columns[0])
+    ids: list[Any] = frame.get_column(name).to_list()
+    if is_text:
+        ids = [nodes.named(text or "") for text in ids]
+    return _indices(ids, nodes, what), frame.drop(name)
+
+
+def _frame_of(path: Path, nodes: NodeSet) -> tuple[pl.DataFrame, bool]:
+    """A file's table, and whether all of it is text."""
+    import polars as pl
+
+    lines.check_readable(path)
+    suffix = lines.suffix_of(path)
+    try:
+        if suffix in (".parquet", ".pq"):
+            return pl.read_parquet(path, glob=False), False
+        raw = lines.content(path)
+        head = lines.decode(raw.partition(b"\n")[0], str(path))
+        separator = "\t" if suffix == ".tsv" else lines.sniff_delimiter(head)
+        if separator == " " and suffix == ".csv":
+            separator = ","
+        first = lines.fields(head, separator)[0]
+        header = nodes.find(nodes.named(first.strip())) is None
+        frame = pl.read_csv(
+            raw, separator=separator, infer_schema=False, has_header=header, encoding="utf8"
+        )
+    except (InputError, OSError):
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:
+        raise InputError(f"{path} cannot be read as a table") from error
+    missing = pl.col(pl.String).str.strip_chars()
+    absent = missing.is_in([*MISSING, ""])
+    return frame.with_columns(pl.when(absent).then(None).otherwise(missing).name.keep()), True
+
+
+def _indices(ids: Iterable[Any], nodes: NodeSet, what: str) -> Indices:
+    try:
+        return nodes.indices(ids)
+    except UnknownNodeError as error:
+        raise UnknownNodeError(f"{what}: {error}") from None

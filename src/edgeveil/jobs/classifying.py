@@ -1,0 +1,210 @@
+"""`classify`: classes of nodes, learnt from the whole graph for one epsilon, for anybody to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from edgeveil._internal.checks import check_int
+from edgeveil._internal.words import counted
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.classification import Labels, Outcome, choose_roles
+from edgeveil.estimate.public import NodeData
+from edgeveil.estimate.quality import measure
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.node_tables import read_features, read_labels, read_prior
+from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.jobs.job import made_for_everybody
+from edgeveil.jobs.request import Options, ask, graph_of
+from edgeveil.jobs.tasks import Metadata
+from edgeveil.mechanisms.node_classes import NodeClasses
+from edgeveil.results.predictions import Predictions
+
+_ROUNDS = 2
+
+
+def classify(
+    graph: Graph,
+    labels: Any,
+    *,
+    epsilon: float,
+    features: Any = None,
+    prior: Any = None,
+    targets: Iterable[NodeId] | None = None,
+    seed: int = 0,
+    **how: Unpack[Options],
+) -> Predictions:
+    """Predict the classes of nodes from the whole graph, privately, for anybody to see.
+
+    Public model: the predictions, the weights and the noisy sums behind them may be published, and
+    every edge is protected with epsilon in all, whatever the number of nodes. **Labels and features
+    are not protected**: predictions are made from them. Neither they, nor `prior`, nor who is
+    labelled or asked for may come from the edges (no degrees, no PageRank, no embedding of this
+    graph): then the guarantee would not hold.
+
+    Parameters
+    ----------
+    graph : Graph
+        The private graph, or anything that `edgeveil.as_graph` or `edgeveil.read_graph` takes.
+        In a directed graph those whom a node follows, and its followers, count apart.
+    labels : dict, column, pairs, table, sparse matrix or path
+        The classes of some nodes: a dict of node and class, a column in the order of
+        ``graph.nodes``, pairs (node, class), a table with a column of nodes and one of classes, or
+        a .csv, .tsv or .parquet file of it. No label: absent, None, NaN or -1. A dict of lists,
+        repeated rows, or a sparse matrix of nodes and classes give a node several labels. Classes
+        are integers or text.
+    epsilon : float
+        Privacy loss of everything that comes out, for any edge.
+    features : array, sparse matrix, table or path, optional
+        Numbers that are known of every node: rows in the order of ``graph.nodes``, or a table with
+        a column of nodes. A logistic regression on them is fitted first.
+    prior : array, table or path, optional
+        Instead of features: class probabilities of every node, by a model of your own. For labelled
+        nodes they should come from a model that did not see their labels. Columns in the order of
+        the classes, sorted; in a table by their names.
+    targets : iterable of ids, optional
+        Whom to predict; by default everybody without a label. Nodes that need no prediction can say
+        more, so fewer targets may be predicted better.
+    seed : int
+        Public: chooses which labelled nodes teach the weights and which are set aside to measure
+        accuracy. The noise has a secret of its own.
+
+    Other Parameters
+    ----------------
+    ledger, label, snapshot, purpose, operator, noise, engine, progress : optional
+        As for `edgeveil.release`. With a ledger, epsilon is charged once, to everybody, and the
+        noisy sums are stored: the same call is free, and gives the same predictions. The sums are
+        computed here, also with an engine for several machines.
+
+    Returns
+    -------
+    Predictions
+
+    Raises
+    ------
+    ParameterError, UnknownNodeError, InputError
+        If labels, features or targets do not fit; nothing was charged or drawn.
+    BudgetError
+        If the ledger refuses; nothing was drawn.
+
+    Examples
+    --------
+    >>> import edgeveil as ev
+    >>> network = ev.datasets.social_network(400, average_degree=20)
+    >>> labels = {node: network.labels[[node]].indices for node in range(0, 400, 2)}
+    >>> predictions = ev.classify(network.graph, labels, epsilon=1.0)
+    >>> len(predictions.nodes), predictions.guarantee.brief
+    (200, 'public, epsilon = 1')
+    >>> predictions.table().columns[:3]
+    ['node', 'class', 'probability']
+    """
+    graph = graph_of(graph)
+    mechanism = classifier(
+        graph, labels, epsilon=epsilon, features=features, prior=prior, targets=targets, seed=seed
+    )
+    return predictions_of(graph, mechanism, **how)
+
+
+def predictions_of(graph: Graph, mechanism: NodeClasses, **how: Unpack[Options]) -> Predictions:
+    """Run what `classifier` made: charge, draw, learn."""
+    if how.pop("skip_exhausted", False):
+        raise ParameterError("predictions are charged to everybody: nobody can be left out")
+    question = ask(graph, mechanism, graph.nodes.take([0]), how)
+    outcome, about = made_for_everybody(question)
+    guarantee = replace(about.guarantee, n_members=graph.n_nodes)
+    return _predictions(mechanism, outcome, Metadata(guarantee, about.provenance))
+
+
+def classifier(
+    graph: Graph,
+    labels: Any,
+    *,
+    epsilon: float,
+    features: Any = None,
+    prior: Any = None,
+    targets: Iterable[NodeId] | None = None,
+    seed: int = 0,
+) -> NodeClasses:
+    """Read and check what `classify` is given, without looking at an edge; parameters as there.
+
+    The mechanism can be priced (`edgeveil.price`) and audited.
+    """
+    nodes = graph.nodes
+    check_int("seed", seed, 0)
+    found = read_labels(labels, nodes)
+    _check_classes(found.classes, np.bincount(found.of, minlength=len(found.classes)))
+    known = Labels(found.starts, found.of, len(found.classes))
+    if features is not None and prior is not None:
+        raise ParameterError("give features or prior, not both")
+    asked = None
+    if targets is not None:
+        if isinstance(targets, str) or not isinstance(targets, Iterable):
+            raise ParameterError(f"targets must be a list of node ids, got {targets!r}")
+        asked = np.zeros(len(nodes), dtype=bool)
+        asked[nodes.indices(targets)] = True
+        if (both := asked & known.labelled).any():
+            raise ParameterError(
+                f"{counted(int(both.sum()), 'target', 'have')} a label already, for example "
+                f"{nodes[int(both.argmax())]!r}: name nodes without one"
+            )
+    if not (~known.labelled if asked is None else asked).any():
+        raise ParameterError("every node has a label: there is nobody to predict")
+    return NodeClasses(
+        epsilon=epsilon,
+        directed=graph.directed,
+        seed=seed,
+        data=NodeData(
+            nodes=nodes,
+            classes=found.classes,
+            labels=known,
+            roles=choose_roles(known, asked, seed=seed),
+            features=None if features is None else read_features(features, nodes)[0],
+            prior=None if prior is None else read_prior(prior, nodes, found.classes),
+        ),
+    )
+
+
+def _check_classes(classes: tuple[NodeId, ...], counts: Any) -> None:
+    if len(classes) < 2:
+        there = f"one, {classes[0]!r}" if classes else "none"
+        raise ParameterError(f"labels need at least two classes, got {there}")
+    if (counts < 2).any():
+        alone = classes[int(counts.argmin())]
+        raise ParameterError(
+            f"a class needs at least two nodes to learn from; {alone!r} has one: leave its label "
+            "out, or give it to more nodes"
+        )
+
+
+def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> Predictions:
+    """The predictions for the targets: who listens and has no label."""
+    data, roles = mechanism.data, mechanism.data.roles
+    labels, rows = data.labels, roles.listeners
+    asked = ~labels.labelled[rows]
+    targets = rows[asked]
+    sums = [part for S in outcome.heard for part in np.split(S[asked], mechanism.blocks, axis=1)]
+    tested = np.flatnonzero(roles.validates)
+    validation = None
+    if len(tested):
+        with_graph = np.exp(outcome.log_probabilities[tested])
+        validation = labels.shares(tested), with_graph, np.exp(outcome.log_prior[tested])
+    directions = (", followed", ", followers") if mechanism.directed else ("",)
+    return Predictions(
+        nodes=NodeSet.of(data.nodes.ids[targets]),
+        classes=data.classes,
+        probabilities=np.exp(outcome.log_probabilities[targets]),
+        without_graph=np.exp(outcome.log_prior[targets]),
+        sums=np.stack(sums, axis=1),
+        blocks=tuple(f"round {t + 1}{way}" for t in range(_ROUNDS) for way in directions),
+        noise_scale=outcome.noise,
+        weights=outcome.model.weights,
+        n_labelled=int(labels.labelled.sum()),
+        n_trained=int(roles.trains.sum()),
+        n_validated=len(tested),
+        validation=validation,
+        quality=None if validation is None else measure(*validation),
+        **about._asdict(),
+    )

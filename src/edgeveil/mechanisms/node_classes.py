@@ -1,0 +1,225 @@
+"""NodeClasses: classes of nodes from noisy sums of what their neighbours name, once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._internal.checks import check_int
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.classification import (
+    Labels,
+    Matrix,
+    Outcome,
+    Roles,
+    Words,
+    choose_roles,
+    conclude,
+    converse,
+    denominator,
+)
+from edgeveil.estimate.public import Known, NodeData
+from edgeveil.flow.neighbour_sums import neighbour_sums
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
+from edgeveil.mechanisms.base import (
+    Asking,
+    LocalViews,
+    OnceForAll,
+    OutputKind,
+    Rows,
+    check_parameters,
+)
+from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.privacy.epsilon import exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.noise import Calibration, calibrate_whole
+from edgeveil.privacy.statistic import Noised, Statistic
+
+NOT_PROTECTED = "labels, features and who has a label, which are used as they are"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeClasses(OnceForAll):
+    """Everybody names one class, once; listeners hear noisy sums, which predict their classes.
+
+    Public model: anyone may see the sums, the weights and the predictions. An edge between two
+    listeners moves a sum of each by 1/2, because listeners are half as loud as others; an edge
+    between a listener and a node that does not listen moves one sum by 1; nodes that do not
+    listen have no sums. Who speaks in which round, and what it says, follows from public data and
+    from sums that were released before, and nobody speaks twice. So all rounds together move by
+    at most 1, and Laplace noise of scale 1 / epsilon on every sum protects each edge at epsilon,
+    for all nodes and rounds together. Neighbouring graphs differ in one edge (directed: one arc).
+    **Labels and features are not protected, and must not come from the edges.** Proof:
+    docs/theory/classification.md. Cost: O(m + n classes) for each of two rounds.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of everything that is released, for any edge.
+    data : NodeData
+        What is public about the nodes; `edgeveil.classify` makes it.
+    directed : bool
+        Whether the graph is directed: then those whom a node follows, and its followers, are heard
+        apart.
+    seed : int
+        Public; chooses folds. The noise has a secret of its views.
+    """
+
+    name: ClassVar[str] = "node-classes"
+    output: ClassVar[OutputKind] = "predictions"
+    when_to_use: ClassVar[str] = (
+        "classes of nodes, learnt from the whole graph and public; edgeveil classify"
+    )
+    theorem: ClassVar[str] = "docs/theory/classification.md"
+    model: ClassVar[Model] = "public"
+
+    epsilon: float
+    data: NodeData
+    directed: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        check_int("seed", self.seed, 0)
+        if not isinstance(self.directed, bool):
+            raise ParameterError(f"directed must be True or False, got {self.directed!r}")
+        if not isinstance(self.data, NodeData):
+            raise ParameterError(
+                f"data must be what edgeveil.classify makes of labels and features, "
+                f"got {type(self.data).__name__}"
+            )
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of columns in a round: directed graphs have one for each direction."""
+        return 2 if self.directed else 1
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a row: a probability and the released sums of both rounds for each class."""
+        return len(self.data.classes) * (1 + 2 * self.blocks)
+
+    def guarantee(self, n_members: int) -> Guarantee:
+        """Epsilon, once for everything; labels and features are not protected."""
+        return replace(super().guarantee(n_members), not_protected=NOT_PROTECTED)
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Refuse other nodes than the data's, and calibrate once before the charge."""
+        if nodes != self.data.nodes:
+            raise ParameterError("the labels were given for another node set than the graph's")
+        self._noise(self.data.on(nodes))
+
+    def _noise(self, known: Known) -> Calibration:
+        """One edge moves the sums of all rounds together by at most 1, in units of 1/D: by D."""
+        listeners = int(known.roles.listens.sum())
+        return calibrate_whole(
+            coordinates=max(listeners * len(self.data.classes) * self.blocks, 1),
+            sensitivity=denominator(known.labels),
+            epsilon=exact_epsilon(self.epsilon),
+        )
+
+    def shared(self, graph: Graph) -> Asking:
+        """What every listener hears in each round.
+
+        `conversation` decides what is said. It has no reference to the graph: it is made of public
+        data, and is sent released sums.
+        """
+        known = self.data.on(graph.nodes)
+        noise, classes = self._noise(known), len(self.data.classes)
+        unit = denominator(known.labels)
+        conversation = converse(
+            known.labels, known.roles, known.log_prior, noise.noise_scale / unit,
+            blocks=self.blocks, seed=self.seed,
+        )  # fmt: skip
+        words, spoken = next(conversation), np.zeros(graph.n_nodes, dtype=bool)
+        while True:
+            check_words(words, spoken, known.roles, unit)
+            spoken |= words.speaks
+            sums = neighbour_sums(graph, *words, classes, known.roles.listens)
+            noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
+            try:
+                words = conversation.send(self._heard(noised, known))
+            except StopIteration:
+                return
+
+    def _heard(self, noised: Noised, known: Known) -> Matrix:
+        """The released sums of a round, one row for each listener."""
+        width = len(self.data.classes) * self.blocks
+        return noised.values.reshape(int(known.roles.listens.sum()), width)
+
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Outcome:
+        """Weights and class probabilities from the sums of all rounds."""
+        known = self.data.on(nodes)
+        unit = denominator(known.labels)
+        heard = [self._heard(sums, known) / unit for sums in noised]
+        scale = self._noise(known).noise_scale / unit
+        return conclude(
+            known.labels, known.roles, known.log_prior, heard, scale,
+            blocks=self.blocks, seed=self.seed,
+        )  # fmt: skip
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Outcome, views: LocalViews) -> Rows:
+        """The probabilities of a node's classes, then what it heard: 0 if it does not listen."""
+        at = np.full(len(views.nodes), -1, dtype=np.int64)
+        listeners = self.data.on(views.nodes).roles.listeners
+        at[listeners] = np.arange(len(listeners))
+        row = at[views.sources]
+        sums = np.hstack(shared.heard)[row] if len(listeners) else np.zeros((len(row), 0))
+        width = self.dimension - len(self.data.classes)
+        heard = np.where(row[:, None] >= 0, sums, 0.0) if sums.size else np.zeros((len(row), width))
+        return np.hstack((np.exp(shared.log_probabilities[views.sources]), heard))
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """A listener gets joined to a node that does not listen, or to another listener.
+
+        Both ends speak in one of the rounds, so sums move by 1 in all: the loss is epsilon.
+        """
+        listens, nodes = self.data.roles.listens, self.data.nodes
+        listening, silent = np.flatnonzero(listens)[:2], np.flatnonzero(~listens)[:1]
+        for ends in ([*listening[:1], *silent], listening):
+            if len(ends) == 2:
+                two = NodeSet.of(nodes.take(ends))
+                none = np.empty(0, dtype=np.int64)
+                before = Graph.from_edges(none, none, two, directed=self.directed)
+                yield Pair(graph=before, neighbour=before.with_edge_flipped(0, 1), source=0)
+
+    @classmethod
+    def example(cls, *, epsilon: float, directed: bool = False, n_nodes: int = 24) -> Self:
+        """With made-up labels for nodes 0, 1, ...: for audits."""
+        classes = np.arange(n_nodes) % 3 - 1  # a third has no label
+        labels = Labels.single(classes, 2)
+        chosen = choose_roles(labels)
+        trains = chosen.trains & (np.arange(n_nodes) % 2 == 0)
+        return cls(
+            epsilon=epsilon,
+            directed=directed,
+            data=NodeData(
+                nodes=NodeSet.range(n_nodes),
+                classes=(0, 1),
+                labels=labels,
+                roles=Roles(~labels.labelled | trains, trains, np.zeros(n_nodes, dtype=bool)),
+            ),
+        )
+
+    @classmethod
+    def tight_case(cls) -> tuple[Self, Pair]:
+        """At any epsilon, for any data with a listener that has a neighbour to hear."""
+        mechanism = cls.example(epsilon=1.0)
+        return mechanism, next(mechanism.hard_pairs())
+
+
+def check_words(words: Words, spoken: npt.NDArray[np.bool_], roles: Roles, unit: int) -> None:
+    """Refuse words on which the theorem does not hold: all of them are public.
+
+    Nobody speaks twice, and a node says at most its loudness: `unit`, or half of it if it listens.
+    """
+    if (words.speaks & spoken).any():
+        raise ParameterError("a node speaks in two rounds")
+    said = np.add.reduceat(np.abs(words.units), words.starts[:-1][words.speaks])
+    if (said > np.where(roles.listens, unit // 2, unit)[words.speaks]).any():
+        raise ParameterError("a node says more than its loudness")
