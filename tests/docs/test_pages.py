@@ -14,7 +14,7 @@ from tests.docs.blocks import Block, blocks_of, run_page, run_python, run_shell
 DOCS = Path(__file__).parents[2] / "docs"
 README = DOCS.parent / "README.md"
 PAGES = [
-    *("index", "paper", "tutorial", "suggest", "rank", "embed", "over-time", "guide"),
+    *("index", "paper", "tutorial", "suggest", "classify", "rank", "embed", "over-time", "guide"),
     *("how-it-works", "own-mechanism", "migration", "report"),
 ]
 
@@ -35,27 +35,35 @@ def test_the_page_has_no_block_that_nobody_runs(name):
 
 
 @pytest.fixture
-def two_files(tmp_path, monkeypatch):
-    """A folder with the two files of which the README speaks: circles of ten around two members."""
+def files(tmp_path, monkeypatch):
+    """A folder with the files of which the README speaks: circles of ten around two members."""
     monkeypatch.chdir(tmp_path)
     names = ["alice", "bob", *(f"member{i}" for i in range(40))]
     Path("members.txt").write_text("\n".join(names) + "\n")
     circles = [names[i : i + 10] for i in range(0, 40, 5)]
     edges = {pair for circle in circles for pair in combinations(circle, 2)}
     Path("friends.csv").write_text("".join(f"{u},{v}\n" for u, v in sorted(edges)))
+    Path("classes.csv").write_text("".join(f"{name},{i // 21}\n" for i, name in enumerate(names)))
 
 
-def test_the_python_of_the_readme_runs(two_files):
-    [block] = blocks_of(README)
-    said = run_python(block, README, {})
-    assert "alice" in said
-    assert "Show each list only to the member it was made for." in said
-    for column in re.search(r"# (member, .*)", block.body)[1].split(", "):
-        assert column in said
+def test_readme_code_from_the_paper_runs(files):
+    names = {}
+    run_python(blocks_of(README)[0], README, names)
+    assert names["private"].guarantee.brief == "joint, epsilon = 1"
+    assert names["exact"].shape == names["capped"].shape
+
+
+def test_readme_code_from_a_problem_runs(files):
+    lines = Path("classes.csv").read_text("utf-8").splitlines(keepends=True)
+    Path("classes.csv").write_text("".join(lines[::2]), "utf-8")
+    said = run_python(blocks_of(README)[1], README, {})
+    assert "'alice'" in said
+    assert "Anyone may see this." in said
     assert {path.name for path in Path("lists").iterdir()} == {"alice.csv", "bob.csv"}
+    assert ev.Ledger.open("friends.ledger").account("alice").charged == 2.5
 
 
-def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monkeypatch):
+def test_the_commands_of_the_readme_run_and_print_what_it_shows(files, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     text = README.read_text("utf-8")
     lines = re.findall(r"^    (edgeveil .*\n)", text, re.MULTILINE)
