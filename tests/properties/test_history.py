@@ -37,26 +37,34 @@ class Oracle:
         self.members: list[Any] = []
         self.n = self.snapshots = 0
         self.forgotten: set[int] = set()
+        self.returned: set[int] = set()
+        self.marks: set[Any] = set()  # who was forgotten since it started anew
 
     def add(self, members: list[Any], edges: set[tuple[Any, Any]]) -> None:
         self.snapshots += 1
         for member in members:
             if member not in self.number:
                 self.number[member] = self.n
+                if member in self.marks:
+                    self.returned.add(self.n)
                 self.n += 1
         arcs = {(self.number[a], self.number[b]) for a, b in edges}
         self.current = arcs if self.directed else arcs | {(b, a) for a, b in arcs}
         self.members = members
         for arc in self.current:
             if self.first_seen.get(arc, UNKNOWN) == UNKNOWN:
-                self.first_seen[arc] = self.snapshots
+                self.first_seen[arc] = UNKNOWN if arc[1] in self.returned else self.snapshots
 
     def reset_first_seen(self) -> None:
         self.first_seen |= dict.fromkeys(self.first_seen.keys() - self.current, UNKNOWN)
+        unborn = {arc for arc in self.current if self.first_seen[arc] == UNKNOWN}
+        self.first_seen |= dict.fromkeys(unborn, self.snapshots)
+        self.returned, self.marks = set(), set()
 
     def forget(self, member: Any) -> None:
         gone = self.number.pop(member)
         self.forgotten.add(gone)
+        self.marks.add(member)
         self.first_seen = {arc: birth for arc, birth in self.first_seen.items() if gone not in arc}
 
     def check(self, history: History) -> None:

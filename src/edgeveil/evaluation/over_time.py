@@ -11,6 +11,7 @@ curator only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,15 @@ def born_until(graph: Graph, snapshot: int) -> Graph:
     """The edges that were seen up to a snapshot."""
     assert graph.first_seen is not None
     return with_entries(graph, graph.first_seen <= snapshot)
+
+
+def _in_both_directions(graph: Graph) -> Graph:
+    """The graph in which edges that others are not asked about are unknown in both rows."""
+    if graph.directed or graph.first_seen is None:
+        return graph
+    rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
+    turned = graph.first_seen[np.lexsort((rows, graph.indices))]
+    return replace(graph, first_seen=np.maximum(graph.first_seen, turned))
 
 
 def lists_of_series(
@@ -185,7 +195,7 @@ def measure_history(
             f"hits over time need a history of at least 2 snapshots, this one has {len(history)}"
         )
     snapshots = range(max(1, len(history) - n_snapshots + 1), len(history) + 1)
-    split = hide_edges(history.graph, seed=seed, among=history.current)
+    split = hide_edges(_in_both_directions(history.graph), seed=seed, among=history.current)
     drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
     asked = {group: members for group, members in drawn.items() if len(members)}
     if not asked:

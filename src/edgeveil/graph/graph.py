@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 MOST_SNAPSHOTS = 2**16 - 2  # numbers of snapshots are 16-bit integers, from 1
-UNKNOWN = 2**16 - 1  # first_seen of an edge that ended before its series began
+# first_seen of an edge that ended before its series began, or leads to who was forgotten
+UNKNOWN = 2**16 - 1
 
 Directed = Literal["refuse", "ignore", "keep"]
 """How a reader treats directed input: refuse it, ignore directions, or keep them."""

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from edgeveil._internal.files import flush, is_own_folder, sha256_of, sync_folder
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph.graph import Graph, ReadReport
+from edgeveil.graph.graph import UNKNOWN, Graph, ReadReport
 from edgeveil.graph.nodes import NodeSet
 
 _FORMAT = "edgeveil graph"
@@ -351,7 +351,8 @@ def _is_sound(graph: Graph) -> bool:
     made = Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed)
     if first_seen is not None and not graph.directed:
         # entries sorted by column and row are the reversed edges
-        turned = np.lexsort((rows, graph.indices))
-        if not np.array_equal(first_seen[turned], first_seen):
+        turned = first_seen[np.lexsort((rows, graph.indices))]
+        # In a history, an edge to who was forgotten and has returned is UNKNOWN in that direction
+        if np.any((turned != first_seen) & (turned != UNKNOWN) & (first_seen != UNKNOWN)):
             return False
     return replace(made, first_seen=first_seen) == graph

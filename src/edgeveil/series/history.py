@@ -46,7 +46,8 @@ class History:
     A history is a folder that only the user who made it can read. It holds every edge of every
     snapshot: keep it at least as private as the graph. Members keep their index for ever, whoever
     joins or leaves. An edge that ends and begins again keeps its first birth, unless the history
-    started anew in between. Make a history with `create` or `from_edges`, and open it with `open`.
+    started anew in between, or one of its members was forgotten. Make a history with `create` or
+    `from_edges`, and open it with `open`.
 
     An object shows the history as of when it was opened, or was last written to through this
     object, even if other processes add snapshots meanwhile.
@@ -96,7 +97,7 @@ class History:
             rows = stored_rows(graph, np.ones(len(graph.indices), np.bool_))
             write_state(
                 path,
-                HistoryManifest(secrets.token_hex(16), "", snapshots, ()),
+                HistoryManifest.new(snapshots),
                 graph.nodes,
                 np.ones(graph.n_nodes, np.bool_),
                 (some for _, some in rows),
@@ -263,17 +264,24 @@ class History:
         return self.graph.indices[row][self.current[row]]
 
     def first_seen(self, index: int) -> npt.NDArray[np.uint16]:
-        """Births of the edges of a node, in the order of ``graph.neighbours(index)``."""
+        """Births of the edges of a node, in the order of ``graph.neighbours(index)``.
+
+        An edge to a member who was forgotten and has returned has 65,535 (`UNKNOWN`) until the
+        history starts anew: it is not asked about again. That member's own row has the number.
+        """
         assert self.graph.first_seen is not None
         return self.graph.first_seen[slice(*self.graph.indptr[index : index + 2].tolist())]
 
     def new_edges(self) -> IntArray:
         """Number of edges first seen in each snapshot. For the curator only.
 
-        Those that had ended when the history started anew are not counted.
+        Those that had ended when the history started anew are not counted, nor are those of
+        members who were forgotten and have returned.
         """
         assert self.graph.first_seen is not None
         counts = np.zeros(UNKNOWN + 1, dtype=np.int64)
+        for at in self._state.about.returned:  # in their own rows edges are born
+            counts -= np.bincount(self.first_seen(at), minlength=len(counts))
         for start in range(0, len(self.graph.first_seen), _BLOCK):  # takes 8 bytes for each
             block = self.graph.first_seen[start : start + _BLOCK]
             counts += np.bincount(block, minlength=len(counts))
@@ -343,7 +351,11 @@ class History:
             present = np.zeros(len(nodes), np.bool_)
             present[places] = True
             same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
-            merge = Merge(old.graph, old.current, graph, places, len(nodes), number)
+            joined = np.unique(places[places >= len(old.present)]).tolist() if about.marks else ()
+            marks = set(about.marks)
+            back = [at for at in joined if about.mark_of(nodes[at]) in marks]
+            returned = (*about.returned, *back)
+            merge = Merge(old.graph, old.current, graph, places, len(nodes), number, returned)
 
             def rows() -> Iterator[Rows]:
                 yield from merge.rows()
@@ -362,7 +374,7 @@ class History:
             try:
                 write_state(
                     self.path,
-                    replace(about, snapshots=(*about.snapshots, made)),
+                    replace(about, snapshots=(*about.snapshots, made), returned=returned),
                     nodes,
                     present,
                     rows(),
@@ -384,9 +396,10 @@ class History:
         """Forget when edges were first seen that are not in the latest snapshot.
 
         They stay, as former friends, with the number 65,535 (`UNKNOWN`); one that begins again gets
-        the number of that snapshot. The history has another identity from then on, so a
-        series that began before cannot go on with it. `edgeveil.refresh` calls this where a series
-        starts.
+        the number of that snapshot. Edges of members who were forgotten and have returned get the
+        number of the latest snapshot, and are then like all others. The history has another
+        identity from then on, so a series that began before cannot go on with it.
+        `edgeveil.refresh` calls this where a series starts.
 
         Raises
         ------
@@ -395,8 +408,9 @@ class History:
         """
         with writing(self.path):
             old = read_state(self.path, verify=False)
-            about = replace(old.about, identity=secrets.token_hex(16))
-            self._rewrite(old, about, old.graph.nodes, rows_anew(old.graph, old.current))
+            about = HistoryManifest.new(old.about.snapshots, old.about.forgotten)
+            rows = rows_anew(old.graph, old.current, len(about.snapshots))
+            self._rewrite(old, about, old.graph.nodes, rows)
         self._state = read_state(self.path, verify=False)
 
     def _rewrite(
@@ -417,8 +431,11 @@ class History:
         """Erase all edges, and the ids, of members who have left.
 
         Their indices stay, without an edge, and are never reused: a member who comes back is a
-        new node. The old files are removed. This does not reach processes that have the history
-        open, traces on the disk, backups, or the files that snapshots were read from.
+        new node, and until the history starts anew nobody else is asked about its edges again. To
+        know that somebody comes back, a hash of the id is kept, and beside it the key: whoever has
+        the folder can test a guess. The old files are removed. This does not reach processes that
+        have the history open, traces on the disk, backups, the files that snapshots were read
+        from, or the ledger, which keeps the ids of all who were charged.
 
         Parameters
         ----------
@@ -449,8 +466,13 @@ class History:
             mask = np.zeros(old.graph.n_nodes, np.bool_)
             mask[gone] = True
             if len(gone):
-                forgotten = tuple(sorted({*old.about.forgotten, *gone.tolist()}))
-                about = replace(old.about, forgotten=forgotten)
+                about = old.about
+                marks = {*about.marks, *map(about.mark_of, nodes.take(gone))}
+                about = replace(
+                    about,
+                    forgotten=tuple(sorted({*about.forgotten, *gone.tolist()})),
+                    marks=tuple(sorted(marks)),
+                )
                 kept = without_ids(nodes, gone)
                 self._rewrite(old, about, kept, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)

@@ -1,6 +1,6 @@
 """The folder of a history. A new state replaces the old one atomically.
 
-    history.json      public: snapshots, forgotten indices, and the name of the current state
+    history.json      snapshots, forgotten and returned indices, and the name of the current state
     state-*/          a graph folder with `first_seen` (`io.folder`), and two more arrays:
       current.npy       for every entry, whether the edge is in the latest snapshot
       present.npy       for every node, whether it is in the latest snapshot
@@ -12,6 +12,7 @@ then the old one is removed. A state that history.json does not name is unfinish
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ from edgeveil.graph.saved import (
 )
 from edgeveil.series.merging import Rows, write_rows
 
-_FORMAT, _VERSION = "edgeveil history", 1
+_FORMAT, _VERSION = "edgeveil history", 2
 _TRIES = 10  # a state may be replaced between reading its name and opening it
 
 
@@ -71,12 +72,44 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class HistoryManifest:
-    """What history.json holds."""
+    """What history.json holds.
+
+    Attributes
+    ----------
+    identity : str
+        A random id.
+    state : str
+        The folder of the current state.
+    snapshots : tuple of Snapshot
+        All snapshots.
+    forgotten : tuple of int
+        Indices of forgotten members.
+    returned : tuple of int
+        Indices of members who were forgotten before, under another index.
+    key : str
+        A random key,
+    marks : tuple of str
+        and with it a hash of the id of everybody who was forgotten (see `mark_of`).
+    """
 
     identity: str
     state: str
     snapshots: tuple[Snapshot, ...]
-    forgotten: tuple[int, ...]
+    forgotten: tuple[int, ...] = ()
+    returned: tuple[int, ...] = ()
+    key: str = ""
+    marks: tuple[str, ...] = ()
+
+    @classmethod
+    def new(
+        cls, snapshots: tuple[Snapshot, ...] = (), forgotten: tuple[int, ...] = ()
+    ) -> HistoryManifest:
+        """One with another identity, in which nobody has returned."""
+        return cls(secrets.token_hex(16), "", snapshots, forgotten, key=secrets.token_hex(16))
+
+    def mark_of(self, node: object) -> str:
+        """A keyed hash of an id: it tells whether somebody who joins was forgotten before."""
+        return hmac.digest(self.key.encode(), str(node).encode(), "sha256").hex()
 
 
 @dataclass(frozen=True)
@@ -194,8 +227,15 @@ def _read_about(path: Path) -> HistoryManifest:
         )
     try:
         snapshots = tuple(Snapshot(**one) for one in said["snapshots"])
-        forgotten = tuple(map(int, said["forgotten"]))
-        about = HistoryManifest(str(said["identity"]), str(said["state"]), snapshots, forgotten)
+        about = HistoryManifest(
+            str(said["identity"]),
+            str(said["state"]),
+            snapshots,
+            tuple(map(int, said["forgotten"])),
+            tuple(map(int, said["returned"])),
+            str(said["key"]),
+            tuple(map(str, said["marks"])),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise strange from error
     numbers = [one.number for one in snapshots]
@@ -223,13 +263,15 @@ def _open_state(path: Path, about: HistoryManifest, verify: bool) -> State:
     current, present, first_seen = arrays["current"], arrays["present"], graph.first_seen
     if first_seen is None or len(current) != len(first_seen) or len(present) != graph.n_nodes:
         raise damaged
-    gone = np.array(about.forgotten, dtype=np.int64)
-    if len(gone) and not (gone.min() >= 0 and gone.max() < graph.n_nodes):
+    gone, back = (np.array(some, dtype=np.int64) for some in (about.forgotten, about.returned))
+    both = np.concatenate([gone, back])
+    if len(both) and not (both.min() >= 0 and both.max() < graph.n_nodes):
         raise damaged
     # Only `verify` passes over all of `first_seen`: they are not used as indices, so this is safe
     if verify:
         future = np.max(first_seen, where=first_seen != UNKNOWN, initial=0) > len(about.snapshots)
-        if future or present[gone].any() or np.any(first_seen[current] == UNKNOWN):
+        unborn = np.setdiff1d(graph.indices[current & (first_seen == UNKNOWN)], back)
+        if future or present[gone].any() or len(unborn):
             raise damaged
     for array in (current, present):
         array.setflags(write=False)

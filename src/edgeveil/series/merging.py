@@ -6,7 +6,7 @@ the block and its column, so that sorted keys are sorted rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,10 +48,20 @@ class Merge:
         Number of nodes of the history after the merge.
     number : int
         Number of the snapshot: the birth of new edges.
+    returned : indices
+        Members who were forgotten before. An edge to one of them is not born: nobody else is asked
+        about it again.
     """
 
     def __init__(
-        self, old: Graph, current: Array, snapshot: Graph, places: IntArray, n: int, number: int
+        self,
+        old: Graph,
+        current: Array,
+        snapshot: Graph,
+        places: IntArray,
+        n: int,
+        number: int,
+        returned: Sequence[int] = (),
     ) -> None:
         self._old, self._current, self._snapshot = old, current, snapshot
         self._n, self._number = n, number
@@ -59,6 +69,8 @@ class Merge:
         self._row_of[places] = np.arange(len(places))
         self._same_order = bool(np.all(np.diff(places) > 0))
         self._places = None if np.array_equal(places, np.arange(len(places))) else places
+        self._returned = np.zeros(n, dtype=np.bool_)
+        self._returned[list(returned)] = True
         self.changed = False  # whether the snapshot differs from the last one
 
     def rows(self) -> Iterator[Rows]:
@@ -99,6 +111,7 @@ class Merge:
         current = np.zeros(len(kept), dtype=np.bool_)
         current[at] = True
         all_first_seen[current & (all_first_seen == UNKNOWN)] = self._number  # it begins again
+        all_first_seen[self._returned[indices]] = UNKNOWN
         degrees += np.bincount(found[new] >> bits, minlength=len(degrees))
         was_current = self._current[entries]
         if not self.changed:
@@ -130,10 +143,14 @@ def stored_rows(graph: Graph, current: Array) -> Iterator[tuple[int, Rows]]:
         yield first, Rows(degrees, graph.indices[some], graph.first_seen[some], current[some])
 
 
-def rows_anew(graph: Graph, current: Array) -> Iterator[Rows]:
-    """Yield all rows of a history; edges that have ended lose their birth."""
+def rows_anew(graph: Graph, current: Array, number: int) -> Iterator[Rows]:
+    """Yield all rows of a history that starts anew with its last snapshot, `number`.
+
+    Edges that have ended lose their birth; edges to members who have returned are born.
+    """
     for _, rows in stored_rows(graph, current):
-        yield rows._replace(first_seen=np.where(rows.current, rows.first_seen, UNKNOWN))
+        first_seen = np.where(rows.first_seen == UNKNOWN, number, rows.first_seen)
+        yield rows._replace(first_seen=np.where(rows.current, first_seen, UNKNOWN))
 
 
 def rows_without(graph: Graph, current: Array, gone: Array) -> Iterator[Rows]:

@@ -121,8 +121,8 @@ def _protection(lists: SeriesLists, member: str) -> dict[str, Any]:
         "odds": _factor(epsilon),
         "epsilon": epsilon,
         "in_full": (
-            f"All lists of the series together: {lists.guarantee} A connection of somebody who "
-            "was forgotten and has come back counts as a new one."
+            f"All lists of the series together: {lists.guarantee} The same holds for connections "
+            "of somebody who was forgotten and has come back: you are not asked about them again."
         ),
     }
 

@@ -189,6 +189,49 @@ def test_who_is_forgotten_and_returns_is_asked_about_everything_again_and_pays_a
     assert weeks.charged("a") == 2.0
 
 
+def all_asked(rows):
+    """Everything that different noise was drawn for, added up by stranger."""
+    total = defaultdict(float)
+    for sums, _ in {seen: (sums, seen) for sums, seen in rows}.values():
+        for stranger, value in sums.items():
+            total[stranger] += value
+    return total
+
+
+def test_edges_of_who_was_forgotten_are_not_asked_about_again(tmp_path, drawn, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    weeks = Weeks(tmp_path, epsilon=9.0)
+    weeks.refresh(RING)
+    for time in range(3):
+        weeks.refresh(RING, [v for v in range(8) if v != 1])
+        weeks.history.forget("b")
+        weeks.refresh(RING)
+        assert weeks.history.nodes.index("b") == 8 + time
+    for member, via in ((0, 2), (2, 0)):  # a - b - c, and c - b - a
+        assert 0 < all_asked(drawn[member])[via] <= 1
+    for member in (3, 7):  # d - c - b, and h - a - b
+        total = all_asked(drawn[member])
+        assert 0 < total[1] <= 1
+        assert not {8, 9, 10} & total.keys()
+    assert {weeks.charged(member) for member in "acdefgh"} == {1.0}
+    assert weeks.charged("b") == 4.0, "who pays for all that it is asked about again"
+    weeks.ledger.advance("friends")
+    drawn.clear()
+    weeks.refresh(RING)
+    assert 0 < all_asked(drawn[0])[2] <= 1
+    assert 0 < all_asked(drawn[3])[10] <= 1
+
+
+def test_two_who_returned_are_not_asked_about_each_other(weeks, drawn):
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(2, 8))
+    weeks.history.forget(["a", "b"])
+    weeks.refresh(RING)
+    a, b = weeks.history.nodes.indices(["a", "b"]).tolist()
+    assert set(all_asked(drawn[a])) == {6}, "by h; c is known by b only, who has returned"
+    assert set(all_asked(drawn[b])) == {3}
+
+
 def test_who_returns_is_left_out_if_a_second_time_is_too_much(tmp_path):
     weeks = Weeks(tmp_path, epsilon=1.5)
     weeks.refresh(RING)

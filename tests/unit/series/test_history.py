@@ -75,7 +75,7 @@ def test_a_history_that_starts_anew_forgets_when_ended_edges_were_first_seen(his
     assert named(history, history.nodes.index("cem")) == cem | {"dan": 3}, "once"
 
 
-def test_what_is_public_of_a_snapshot(history):
+def test_what_is_kept_of_a_snapshot_and_a_history(history):
     [one] = history.snapshots
     assert (one.number, one.date, one.n_nodes) == (1, "2026-11-02", 4)
     assert one.nodes == FIRST.nodes.digest().hexdigest()
@@ -83,8 +83,11 @@ def test_what_is_public_of_a_snapshot(history):
     other.add(FIRST, "2026-11-02")
     assert other.identity != history.identity
     assert other.snapshots[0].token != one.token
-    public = json.loads((history.path / "history.json").read_text())
-    assert set(public) == {"format", "version", "identity", "state", "snapshots", "forgotten"}
+    kept = json.loads((history.path / "history.json").read_text())
+    assert set(kept) == {
+        *("format", "version", "identity", "state", "snapshots"),
+        *("forgotten", "returned", "key", "marks"),
+    }
 
 
 def test_an_opened_history_stays_as_it_was_while_another_adds(history):
@@ -223,6 +226,32 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     assert history.forgotten.tolist() == [3]
 
 
+def test_edges_to_who_was_forgotten_and_returned_are_not_born(tmp_path):
+    history = History.create(tmp_path / "history")
+    everybody = Graph.from_edges([0, 1, 2], [1, 2, 0], NodeSet.of(["ann", "bob", "cem"]))
+    rest = Graph.from_edges([0], [1], NodeSet.of(["ann", "bob"]))
+    for _ in range(2):
+        history.add(everybody)
+        history.add(rest)
+        history.forget("cem")
+    marks = json.loads((history.path / "history.json").read_text())["marks"]
+    assert len(marks) == 1
+    history.add(everybody)
+    history.add(rest)
+    history.add(everybody)
+    assert named(history, 0) == {"bob": 1, "cem": UNKNOWN}
+    assert named(history, history.nodes.index("cem")) == {"ann": 5, "bob": 5}
+    assert history.new_edges().tolist() == [1, 0, 0, 0, 0, 0, 0]
+    assert History.open(history.path, verify=True).graph == history.graph
+    history.reset_first_seen()
+    assert named(history, 0) == {"bob": 1, "cem": 7}
+    assert named(history, history.nodes.index("cem")) == {"ann": 5, "bob": 5}
+    assert json.loads((history.path / "history.json").read_text())["marks"] == []
+    history.add(rest)
+    history.add(everybody)
+    assert named(history, 0) == {"bob": 1, "cem": 7}, "like all others"
+
+
 def test_files_that_cannot_be_removed_are_not_said_to_be_gone(history, monkeypatch):
     history.add(SECOND)
     monkeypatch.setattr(state, "remove_folder", lambda work: None)
@@ -294,17 +323,23 @@ def test_what_is_no_history_is_one_sentence(tmp_path, history):
             History.open(history.path)
     for changes in (
         *({"state": "../friends"}, {"state": "state-a/b"}, {"snapshots": 3}),
-        *({"forgotten": ["x"]}, {"snapshots": [good["snapshots"][0] | {"number": 2}]}),
+        *(
+            {"forgotten": ["x"]},
+            {"returned": [None]},
+            {"marks": 3},
+            {"snapshots": [good["snapshots"][0] | {"number": 2}]},
+        ),
     ):
         note.write_text(json.dumps(good | changes))
         with pytest.raises(InputError, match=r"edgeveil did not write its history"):
             History.open(history.path)
-    note.write_text(json.dumps(good | {"version": 2}))
-    with pytest.raises(InputError, match="format version 2, this edgeveil reads 1: update"):
+    note.write_text(json.dumps(good | {"version": 3}))
+    with pytest.raises(InputError, match="format version 3, this edgeveil reads 2: update"):
         History.open(history.path)
-    note.write_text(json.dumps(good | {"forgotten": [4]}))
-    with pytest.raises(InputError, match="damaged"):
-        History.open(history.path)
+    for name in ("forgotten", "returned"):
+        note.write_text(json.dumps(good | {name: [4]}))
+        with pytest.raises(InputError, match="damaged"):
+            History.open(history.path)
     note.unlink()
     with pytest.raises(InputError, match=r"no readable history\.json"):
         History.open(history.path)
