@@ -307,58 +307,73 @@ class Weights:
 
     prior: float  # w0, of the log probabilities without the graph
     sums: Matrix  # (blocks) w, of the sums in units of `scales`
+    shares: Matrix  # (blocks) v, of the sums as shares of all that was heard
     matrices: Matrix  # (blocks, classes, classes) D: row heard, column predicted
     bias: Matrix  # (classes)
     scales: Matrix  # (blocks)
+    noise: float  # b, the scale of the noise in units of loudness 1
 
     def log_probabilities(self, log_prior: Matrix, heard: Sequence[Matrix]) -> Matrix:
         """Log of the probability of every class, for each row of the prior and of the sums."""
         Z = self.prior * log_prior + self.bias
         for t, S in enumerate(heard):
             Z += S @ (self.matrices[t] + self.sums[t] * np.eye(len(self.bias))) / self.scales[t]
+            Z += self.shares[t] * _shares_of(S, self.noise)
         return _log_softmax(Z)
 
 
+def _shares_of(S: Matrix, noise: float) -> Matrix:
+    """The sums as shares of all that a listener heard: hubs hear much, which proves little.
+
+    A few noises more are in the total, so that the shares of who heard next to nothing are near 0.
+    """
+    total = np.maximum(S.sum(axis=1, keepdims=True), 0.0) + 3 * noise
+    shares: Matrix = S / np.maximum(total, _TINY)
+    return shares
+
+
 def fit_weights(
-    log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix, ridge: float, scales: Matrix,
-    begin: Weights | None = None,
+    log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix, ridge: float, noise: float,
+    scales: Matrix, begin: Weights | None = None,
 ) -> Weights:  # fmt: skip
     """Fit a softmax to class shares Y by L-BFGS, under a ridge."""
     from scipy.optimize import minimize
 
     c, k = Y.shape[1], len(heard)
-    evidence = [S / scale for S, scale in zip(heard, scales, strict=True)]
-    cuts = np.cumsum([1, k, k * c * c])
+    evidence = [(S / scale, _shares_of(S, noise)) for S, scale in zip(heard, scales, strict=True)]
+    cuts = np.cumsum([1, k, k, k * c * c])
 
-    def unpack(flat: Matrix) -> tuple[float, Matrix, Matrix, Matrix]:
-        w0, w, D, bias = np.split(flat, cuts)
-        return float(w0[0]), w, D.reshape(k, c, c), bias
+    def unpack(flat: Matrix) -> tuple[float, Matrix, Matrix, Matrix, Matrix]:
+        w0, w, v, D, bias = np.split(flat, cuts)
+        return float(w0[0]), w, v, D.reshape(k, c, c), bias
 
     def loss(flat: Matrix) -> tuple[float, Matrix]:
-        w0, w, D, bias = unpack(flat)
+        w0, w, v, D, bias = unpack(flat)
         Z = w0 * log_prior + bias
-        for t, A in enumerate(evidence):
-            Z += A @ (D[t] + w[t] * np.eye(c))
+        for t, (A, B) in enumerate(evidence):
+            Z += A @ (D[t] + w[t] * np.eye(c)) + v[t] * B
         logs = _log_softmax(Z)
         E = np.exp(logs) - Y
         value = -float((Y * logs).sum()) + ridge / 2 * float((D * D).sum())
         value += 0.5 * (w0 - 1) ** 2 + 0.5 * float(bias @ bias) + 0.05 * float(w @ w)
-        dw, dD = np.empty(k), np.empty((k, c, c))
-        for t, A in enumerate(evidence):
+        value += 0.5 * float(v @ v)
+        dw, dv, dD = np.empty(k), np.empty(k), np.empty((k, c, c))
+        for t, (A, B) in enumerate(evidence):
             moved = A.T @ E
             dw[t] = np.trace(moved) + 0.1 * w[t]
+            dv[t] = float((E * B).sum()) + v[t]
             dD[t] = moved + ridge * D[t]
         first = [float((E * log_prior).sum()) + w0 - 1]
-        return value, np.concatenate((first, dw, dD.ravel(), E.sum(axis=0) + bias))
+        return value, np.concatenate((first, dw, dv, dD.ravel(), E.sum(axis=0) + bias))
 
     at = np.zeros(cuts[-1] + c)
     at[0] = 1.0
     if begin is not None:
-        parts = (begin.sums, begin.matrices.ravel(), begin.bias)
+        parts = (begin.sums, begin.shares, begin.matrices.ravel(), begin.bias)
         at = np.concatenate(([begin.prior], *parts))
     found = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-8})
-    w0, w, D, bias = unpack(found.x)
-    return Weights(w0, w, D, bias, np.asarray(scales, dtype=float))
+    w0, w, v, D, bias = unpack(found.x)
+    return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), noise)
 
 
 @dataclass(frozen=True)
@@ -410,7 +425,7 @@ def learn(
     fits: dict[float, Weights] = {}
     begin: Weights | None = None
     for ridge in sorted(ridges, reverse=True):
-        begin = fits[ridge] = fit_weights(L_T, S_T, Y_T, ridge, scales, begin)
+        begin = fits[ridge] = fit_weights(L_T, S_T, Y_T, ridge, noise, scales, begin)
     gains: dict[float, Matrix] = {}
     if len(V):
         L, Y, S_V = log_prior[rows[V]], labels.shares(rows[V]), [S[V] for S in heard]
@@ -424,7 +439,7 @@ def learn(
                 away, kept = fold == k, fold != k
                 if away.any() and kept.any():
                     S_kept, S_away = [S[kept] for S in S_T], [S[away] for S in S_T]
-                    part = fit_weights(L_T[kept], S_kept, Y_T[kept], ridge, scales, weights)
+                    part = fit_weights(L_T[kept], S_kept, Y_T[kept], ridge, noise, scales, weights)
                     logs = part.log_probabilities(L_T[away], S_away)
                     gain[away] = (Y_T[away] * (logs - L_T[away])).sum(axis=1)
     ridge = max(gains, key=lambda r: float(gains[r].mean()) if len(gains[r]) else 0.0)

@@ -116,3 +116,14 @@ def test_logistic_regression_gradient_is_zero_at_the_fit() -> None:
     fit = cl.logistic_regression(X, Y, 2.0)
     error = np.exp(fit.log_probabilities(X)) - Y
     assert np.abs(X.T @ error + 2.0 * fit.weights).max() < 0.05
+
+
+def test_fit_weights_who_hears_little_learns_from_shares() -> None:
+    rng = np.random.default_rng(6)
+    y, friends = rng.integers(2, size=400), np.where(np.arange(400) % 2, 4, 1000)
+    S = friends[:, None] * np.where(np.eye(2)[y] > 0, 0.75, 0.25)  # hubs set the scale
+    prior = np.log(np.full((400, 2), 0.5))
+    scales = np.array([np.sqrt((S * S).mean())])
+    weights = cl.fit_weights(prior, [S], np.eye(2)[y], 10.0, 0.1, scales)
+    logs = weights.log_probabilities(prior, [S])[np.arange(400), y]
+    assert np.exp(logs[friends == 4]).mean() > 0.8
