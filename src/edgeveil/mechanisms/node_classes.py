@@ -12,6 +12,7 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.classification import (
+    ROUNDS,
     Labels,
     Matrix,
     Outcome,
@@ -67,7 +68,7 @@ class NodeClasses(OnceForAll):
         Whether the graph is directed: then those whom a node follows, and its followers, are heard
         apart.
     seed : int
-        Public; chooses folds. The noise has a secret of its views.
+        Public; chooses folds. The noise has a secret of its own.
     """
 
     name: ClassVar[str] = "node-classes"
@@ -136,16 +137,14 @@ class NodeClasses(OnceForAll):
             known.labels, known.roles, known.log_prior, noise.noise_scale / unit,
             blocks=self.blocks, seed=self.seed,
         )  # fmt: skip
-        words, spoken = next(conversation), np.zeros(graph.n_nodes, dtype=bool)
-        while True:
+        spoken, heard = np.zeros(graph.n_nodes, dtype=bool), None
+        for _ in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
+            words = conversation.send(heard)  # type: ignore[arg-type]  # first: None
             check_words(words, spoken, known.roles, unit)
             spoken |= words.speaks
             sums = neighbour_sums(graph, *words, classes, known.roles.listens)
             noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
-            try:
-                words = conversation.send(self._heard(noised, known))
-            except StopIteration:
-                return
+            heard = self._heard(noised, known)
 
     def _heard(self, noised: Noised, known: Known) -> Matrix:
         """The released sums of a round, one row for each listener."""
