@@ -34,7 +34,9 @@ class Experiment:
 
     name: str
     summary: str
-    data: Literal["labelled", "friends", "none"] = "labelled"  # which data sets it needs
+    data: Literal["labelled", "friends", "attributed", "none"] = (
+        "labelled"  # which data sets it needs
+    )
     # Settings that choose which cells there are but change none: a larger run goes on from the
     # cells of a smaller one.
     selects: tuple[str, ...] = ()
@@ -75,6 +77,16 @@ EXPERIMENTS: dict[str, Experiment] = {
             "A year of weekly lists from one budget: hidden friends found, week by week.",
             data="friends",
             module="over_time",
+        ),
+        Experiment(
+            "classification",
+            "Classes of nodes, learnt for one epsilon, beside other methods.",
+            data="attributed",
+            selects=(
+                *("datasets", "epsilons", "shares", "splits", "half", "rare"),
+                *("peers", "peer_shares", "peer_epsilons", "peer_splits", "embedded"),
+                "shuffled_epsilons",
+            ),
         ),
         Experiment("table1", "Sizes of the data sets."),
         Experiment(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import scipy.sparse as sp
@@ -20,6 +20,7 @@ from edgeveil.graph.datasets import LabelledGraph, load_blogcatalog, load_pos
 from edgeveil.graph.io import read_graph
 from edgeveil.report import write_page
 from experiments import EXPERIMENTS, reproduce
+from experiments.attributed import load_attributed
 from experiments.page import reproduction_page
 
 __all__ = ["main"]
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         default=Path("data"),
         help="folder with POS.mat and blogcatalog.mat; for suggestions and time amherst.mat, "
-        "reed.mat, company_L1.csv, athletes.csv and blogcatalog.mat (data)",
+        "reed.mat, company_L1.csv, athletes.csv and blogcatalog.mat; for classification "
+        "amherst.mat, reed.mat, blogcatalog.mat, facebook_pages.npz, cora.npz, citeseer.npz and "
+        "twitch_es.npz (data)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the results (results)"
@@ -69,8 +72,10 @@ def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -
     kinds = {EXPERIMENTS[name].data for name in names}
     labelled = _labelled(data) if "labelled" in kinds else {}
     friends = _friends(data) if "friends" in kinds else {}
+    attributed = load_attributed(data) if "attributed" in kinds else {}
+    found: dict[str, Mapping[str, LabelledGraph]] = {"friends": friends, "attributed": attributed}
     for name in names:
-        datasets = friends if EXPERIMENTS[name].data == "friends" else labelled
+        datasets = found.get(EXPERIMENTS[name].data, labelled)
         limited = sources is not None and "sources" in EXPERIMENTS[name].settings(quick)
         settings = {"sources": sources} if limited else None
         try:

@@ -6,14 +6,18 @@ import json
 import math
 from functools import cache
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import experiments
 from edgeveil.errors import ParameterError
 from edgeveil.graph.datasets import social_network
 from experiments import EXPERIMENTS, reproduce
 from experiments.__main__ import main
+from experiments.attributed import attributed
 from experiments.embeddings import own_list_of
+from experiments.figures import select
 from experiments.page import reproduction_page
 from experiments.results import read_results
 
@@ -58,6 +62,21 @@ SMALL = {
     },
     "suggestions": {"epsilons": [1.0, 4.0], "per_group": 10},
     "time": {"datasets": None, "circles": None, "grown": [150, 30], "per_group": 8, "histories": 2},
+    "classification": {
+        "datasets": None,
+        "epsilons": [1.0, 16.0],
+        "shares": [0.5],
+        "peer_shares": [0.5],
+        "shuffled_epsilons": [16.0],
+        "splits": 2,
+        "peers": ["generated"],
+        "peer_epsilons": [16.0],
+        "peer_splits": 2,
+        "embedded": ["generated"],
+        "rare": {"generated": [0.0, 0.2]},
+        "dimension": 32,
+        "rounds": 30,
+    },
     "tightness": {"degrees": [3, 8]},
     "table1": {},
 }
@@ -69,7 +88,7 @@ def network():
 
 
 @pytest.fixture(scope="module")
-def check_int(network, tmp_path_factory):
+def whole(network, tmp_path_factory):
     """Each experiment once for all tests: its results, and the folder that it was written to."""
     folder = tmp_path_factory.mktemp("results")
 
@@ -81,7 +100,17 @@ def check_int(network, tmp_path_factory):
 
 
 def _run(name, network, folder, **more):
+    if EXPERIMENTS[name].data == "attributed":
+        network = {key: _attributed(data) for key, data in network.items()}
     return reproduce(name, network, folder, quick=True, settings={**SMALL[name], **more})
+
+
+def _attributed(data):
+    """One class for each node, and features that know it half of the time."""
+    classes = data.labels.tocsr().argmax(axis=1)
+    rng = np.random.default_rng(0)
+    guess = np.where(rng.random(len(classes)) < 0.5, classes, rng.integers(5, size=len(classes)))
+    return attributed(data.graph, classes, data.label_names, sp.csr_array(np.eye(5)[guess]))
 
 
 def _at(results, mechanism, metric, epsilon=None, scope="all"):
@@ -96,7 +125,7 @@ def _at(results, mechanism, metric, epsilon=None, scope="all"):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_writes_table_figure_and_machine_facts(name, whole):
-    results, folder = check_int(name)
+    results, folder = whole(name)
     assert {p.name for p in folder.iterdir()} == {
         "results.csv",
         f"{name}.png",
@@ -113,7 +142,7 @@ def test_every_experiment_writes_table_figure_and_machine_facts(name, whole):
 
 
 def test_figure1_has_every_baseline_beside_it(whole):
-    results, _ = check_int("figure1")
+    results, _ = whole("figure1")
     recall = "recall@30"
     assert _at(results, "non-private", recall).mean == pytest.approx(1)
     assert _at(results, "random", recall).mean == pytest.approx(30 / 240)
@@ -127,7 +156,7 @@ def test_figure1_has_every_baseline_beside_it(whole):
 
 
 def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(whole):
-    results, _ = check_int("figure2")
+    results, _ = whole("figure2")
     micro = "micro-F1 x 100"
     full = _at(results, "non-private", micro).mean
     assert full > _at(results, "majority labels", micro).mean + 10
@@ -139,7 +168,7 @@ def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(whole):
 
 
 def test_embeddings_are_measured_as_in_figure2(whole):
-    ours, paper = (check_int(name)[0] for name in ("embeddings", "figure2"))
+    ours, paper = (whole(name)[0] for name in ("embeddings", "figure2"))
     for label, epsilon in (
         ("majority labels", 0.0),
         ("non-private", math.inf),
@@ -152,7 +181,7 @@ def test_embeddings_are_measured_as_in_figure2(whole):
 
 
 def test_a_wider_hash_of_the_own_list_loses_less_and_none_loses_nothing(whole):
-    results, _ = check_int("embeddings")
+    results, _ = whole("embeddings")
     metric = "micro-F1 x 100"
     found = [_at(results, own_list_of(width), metric) for width in (32, 64, None)]
     means = [r.mean for r in found]
@@ -161,8 +190,26 @@ def test_a_wider_hash_of_the_own_list_loses_less_and_none_loses_nothing(whole):
     assert all(r.epsilon == 0 and r.repeats == 2 for r in found)
 
 
+def test_classification_has_every_method_on_the_same_nodes(whole):
+    results, _ = whole("classification")
+    accuracy = {(r.mechanism, r.epsilon): r.mean for r in select(results, metric="accuracy")}
+    assert {name for name, _ in accuracy} == {
+        *("edgeveil", "edgeveil, shuffled nodes", "features alone", "exact sums (not private)"),
+        *("GAP", "ProGAP", "GAP, noise of its own code", "ProGAP, noise of its own code"),
+        *("LPGNet", "LPGNet that names true labels", "edge flipping + InstantEmbedding"),
+        "the paper's joint embeddings (no guarantee for the classifier)",
+    }
+    alone = accuracy["features alone", 0.0]
+    assert accuracy["exact sums (not private)", math.inf] > alone + 0.1
+    assert accuracy["edgeveil", 16.0] > alone + 0.1
+    assert accuracy["edgeveil, shuffled nodes", 16.0] > alone - 0.1
+    assert {r.n_sources for r in select(results, metric="accuracy")} == {120}
+    precision = select(results, metric="average precision", mechanism="edgeveil", epsilon=16.0)
+    assert 0.3 < precision[0].mean <= 1
+
+
 def test_a_year_has_every_use_of_the_budget_week_by_week(whole):
-    results, _ = check_int("time")
+    results, _ = whole("time")
     scope, week = {"scope": "20-50 friends"}, "hits@20, week 52"
     here = [r for r in results if r.dataset == "generated"]
     assert {r.mechanism for r in here if r.metric == week} == {
@@ -186,7 +233,7 @@ def test_a_year_has_every_use_of_the_budget_week_by_week(whole):
 def test_an_interrupted_experiment_ends_with_the_same_results(
     name, network, whole, tmp_path, monkeypatch
 ):
-    results, _ = check_int(name)
+    results, _ = whole(name)
     get, calls = experiments.Cells.get, []
 
     def stopping(self, cell, compute):
@@ -254,7 +301,7 @@ def test_tightness_needs_no_data_and_there_is_a_page_of_what_was_found(tmp_path)
 
 
 def test_the_page_shows_a_private_ranking_of_every_data_set_beside_the_truth(network, whole):
-    _, folder = check_int("figure1")
+    _, folder = whole("figure1")
     dense = {"dense": social_network(150, average_degree=60, seed=1)}
     page = reproduction_page(folder.parent, dense)
     assert {r.experiment for r in page.results} >= {"figure1"}
