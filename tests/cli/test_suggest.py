@@ -119,3 +119,17 @@ def test_the_table_has_no_strength_for_a_name_that_does_not_stand_out(run):
     popular = [row[3:5] for row in cells if row[4] == "popular"]
     assert popular, "five nodes at this epsilon: nearly everything is noise"
     assert ["popular", "popular"] not in popular
+
+
+def test_words_are_used_in_tables_and_reasons_and_not_in_json(folder, run):
+    names = "alice,bob;alice,carol;alice,dave;bob,carol;bob,erin;carol,erin;dave,erin"
+    (folder / "pay.csv").write_text("payer,payee\n" + names.replace(";", "\n") + "\n")
+    line = "suggest pay.csv --member alice --member erin --epsilon 9 --insecure-seed 1"
+    shown = run(f"{line} --words accounts,payments")
+    assert "suggestions for 2 accounts" in shown.stdout
+    assert "account" in shown.stdout.splitlines()[3]
+    assert "to 2 accounts" in shown.stderr
+    assert not {"friend", "people"} & set((shown.stdout + shown.stderr).split())
+    machine = json.loads(run(f"{line} --words accounts,payments --format json").stdout)
+    assert {row["member"] for row in machine["rows"]} <= {"alice", "erin"}
+    assert run(f"{line} --words accounts").returncode == 2

@@ -76,6 +76,7 @@ Epsilon = Annotated[
         "is no safe default."
     ),
 ]
+Nouns = Annotated[str | None, default("members,friendships,friends")]
 Settings = Annotated[
     Named,
     option(
@@ -220,12 +221,16 @@ class Lists:
         File with the ids of members who get lists, one per line.
     k
         Length of a list, at most. With a ledger another length costs nothing.
+    words
+        What members and edges are called in tables and reasons: accounts,payments. A third word is
+        for those at the other end of an edge.
     """
 
     member: Named = None
     members: Path | None = None
     epsilon: Epsilon = None
     k: Length = 20
+    words: Nouns = None
 
 
 @Parameter(name="*", group="Parameters of mechanisms")

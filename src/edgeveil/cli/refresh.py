@@ -34,6 +34,7 @@ def refresh(
     accept_loss: options.Flag = False,
     folder: Annotated[Path | None, default("beside the ledger")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
+    words: options.Nouns = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Give everybody a new list from today's graph; charge members once, on joining.
@@ -66,10 +67,13 @@ def refresh(
         Folder for the history of the series and for what was drawn so far.
     artifacts
         Folder with the files of the ledger; required for PostgreSQL.
+    words
+        What members and edges are called in the summary: accounts,payments.
     """
     from edgeveil.cli.reading import check_folder
     from edgeveil.cli.releasing import Setup, confirm
     from edgeveil.mechanisms import Suggest
+    from edgeveil.results.nouns import Nouns
     from edgeveil.results.suggestions import member_files
     from edgeveil.series import price_refresh
     from edgeveil.series import refresh as bring_up_to_date
@@ -82,6 +86,7 @@ def refresh(
         raise ParameterError("--epsilon is required (for example --epsilon 1)")
     Suggest(epsilon=epsilon)  # refuses an invalid epsilon
     check_int("-k", k, 1, 10_000)
+    nouns = Nouns.of(words)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
             raise ParameterError(f"{option} is a folder, got {place.name!r}")
@@ -133,7 +138,7 @@ def refresh(
         raise KeyboardInterrupt(again) from None
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
-    say(done.summary)
+    say(done.summary_in(nouns))
 
 
 def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None:

@@ -338,6 +338,9 @@ def print_lists(
     """Print the list of every source; if there are several, a column named `whose` says whose."""
     several = len(made.sources) > 1
     first, own = made.sources[0], 0 if several else 1
+    many = counted(len(made.sources), whose)
+    if isinstance(made, Suggestions):
+        many = made.nouns.counted_members(len(made.members))
     print_table(
         [whose, *columns][own:],
         [(source, *line)[own:] for source in made.sources for line in lines(source)],
@@ -348,6 +351,6 @@ def print_lists(
             "says": str(made.guarantee),
             **about,
         },
-        title=f"{title} {counted(len(made.sources), whose) if several else first}",
+        title=f"{title} {many if several else first}",
         warning="" if made.guarantee.protects else "NOT PRIVATE: do not publish",
     )

@@ -57,12 +57,14 @@ def suggest(
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
     from edgeveil.cli.series_lists import put_out_series
     from edgeveil.jobs.tasks import ListOptions
+    from edgeveil.results.nouns import Nouns
     from edgeveil.series import had_series
 
     if (lists.member is not None) + (lists.members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
+    nouns = Nouns.of(lists.words)
     check_release(how, out, *TABLES, "", inputs=(graph, lists.members, candidates))
     choose = partial(
         make_mechanism,
@@ -82,6 +84,7 @@ def suggest(
     def write_output(made: Any) -> None:
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
             return
+        made = made.in_words(nouns)
         if per_member is not None:
             with filling(per_member) as place:
                 made.write_per_member(place)
@@ -94,7 +97,7 @@ def suggest(
                 columns, line = ["rank", "node", "strength", "why", "by_chance"], _for_people
             print_lists(
                 made,
-                "member",
+                nouns.member if how.format == "table" else "member",
                 columns,
                 lambda v: map(line, made.for_member(v)),
                 style=how.format,

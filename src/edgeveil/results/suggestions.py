@@ -23,6 +23,7 @@ from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.results.provenance import OutputKind, Provenance, output_of
 from edgeveil.results.tabular import Tabular, about_of, read_only
 
@@ -101,6 +102,8 @@ class Suggestions(Tabular):
         What is protected.
     provenance : Provenance
         How it was made.
+    nouns : Nouns
+        What members and edges are called in words; see `in_words`. Not written to files.
     """
 
     formats: ClassVar[tuple[int, ...]] = (2,)
@@ -112,6 +115,7 @@ class Suggestions(Tabular):
     k: int
     guarantee: Guarantee
     provenance: Provenance
+    nouns: Nouns = FRIENDS
 
     def __post_init__(self) -> None:
         size, counts = len(self.lists.nodes), np.diff(self.lists.starts)
@@ -131,6 +135,24 @@ class Suggestions(Tabular):
     def output(self) -> OutputKind:  # type: ignore[override]
         """What this release holds: "suggestions"."""
         return "suggestions"
+
+    def in_words(self, words: Nouns | str | None) -> Suggestions:
+        """The same lists with other nouns in reasons and remarks; nothing else changes.
+
+        Parameters
+        ----------
+        words : str
+            ``"accounts,payments"``: who gets lists and what connects them, in the plural; a third
+            noun is for those at the other end of an edge. None: members and friends.
+
+        Examples
+        --------
+        >>> from edgeveil import datasets, suggest
+        >>> lists = suggest(datasets.social_network(200, average_degree=10).graph, 7, epsilon=4.0)
+        >>> lists.in_words("accounts,payments").for_member(7)[0].why.partition("common ")[2]
+        'accounts'
+        """
+        return replace(self, nouns=Nouns.of(words))
 
     # -- lists ----------------------------------------------------------------------------
 
@@ -185,7 +207,7 @@ class Suggestions(Tabular):
         words = f"{found} of {listed} name{'s' * (listed != 1)} stand{'s' * (found == 1)} out"
         if not self._popular[index]:
             return words
-        own = f"{friends} friend{'s' * (friends != 1)}"
+        own = self.nouns.own(friends)
         if friends < _FEW_FRIENDS:
             return f"{words}; with {own} this list is mostly what everybody gets"
         return (
@@ -201,8 +223,8 @@ class Suggestions(Tabular):
             return "no suggestions"
         counts = np.bincount(nodes)
         distinct, most = int((counts > 0).sum()), int(counts.max())
-        words = f"{counted(len(nodes), 'suggestion')} to {counted(lists, 'member')}: "
-        words += f"{distinct:,} distinct {'person' if distinct == 1 else 'people'}"
+        words = f"{counted(len(nodes), 'suggestion')} to {self.nouns.counted_members(lists)}: "
+        words += self.nouns.listed(distinct)
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
         words += f"; {counted(int(self._outstanding.sum()), 'name', 'stand out')}"
@@ -227,13 +249,13 @@ class Suggestions(Tabular):
     def _why(self, common: float, reason: int) -> str:
         """The reason for a suggestion, in words."""
         if reason == Reason.FOLLOWS_YOU:
-            return "follows you"
+            return self.nouns.follows()
         if reason == Reason.POPULAR:
             return "popular"
         whole = max(round(float(common)), 1)
         if self.provenance.parameters.get("directed"):
-            return f"followed by about {whole} whom you follow"
-        return f"about {whole} common friend{'s' * (whole != 1)}"
+            return self.nouns.followed(whole)
+        return self.nouns.common(whole)
 
     def _slice(self, index: int) -> slice:
         return slice(int(self.lists.starts[index]), int(self.lists.starts[index + 1]))
@@ -265,7 +287,7 @@ class Suggestions(Tabular):
         axes = figure.add_subplot()
         axes.scatter(np.maximum(self.friends, 1), self._outstanding, s=12, alpha=0.5)
         axes.set_xscale("log")
-        axes.set_xlabel("friends of the member")
+        axes.set_xlabel(f"{self.nouns.neighbours} of the {self.nouns.member}")
         axes.set_ylabel(f"names of {self.k} that stand out")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
@@ -389,7 +411,7 @@ class Suggestions(Tabular):
             for place in self.at(i)[:most]
         ]
         rows = [(member, s.rank, s.node, s.why, s.by_chance) for member, s in listed]
-        return html_table(("member", "rank", "node", "why", "by chance"), rows)
+        return html_table((self.nouns.member, "rank", "node", "why", "by chance"), rows)
 
 
 def chance_in_words(chance: float) -> str:

@@ -45,6 +45,7 @@ from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised, digest_of
+from edgeveil.results.nouns import Nouns
 from edgeveil.results.provenance import Provenance
 from edgeveil.results.release_folder import ReleaseFolder, file_of
 from edgeveil.results.suggestions import Suggestions
@@ -209,17 +210,22 @@ class Refreshed:
 
         For the curator only: the number of windows depends on how many friends members have.
         """
-        left_out = ""
+        return self.summary_in(None)
+
+    def summary_in(self, words: Nouns | str | None) -> str:
+        """The same three sentences with other nouns; see `Suggestions.in_words`."""
+        nouns, left_out = Nouns.of(words), ""
         if self.n_left_out:
-            left_out = f"; {counted(self.n_left_out, 'member', 'were')} left out, because their "
-            left_out += "budget does not allow it"
+            left_out = f"; {nouns.counted_members(self.n_left_out, 'were')} left out, because "
+            left_out += "their budget does not allow it"
         joined = "Nobody was charged"
         if self.n_newcomers:
-            joined = f"{counted(self.n_newcomers, 'member')} joined the series now, charged "
+            joined = f"{nouns.counted_members(self.n_newcomers)} joined the series now, charged "
             joined += f"{self.price:g} each for all their future lists"
         windows = counted(self.n_windows, "window", "were")
+        have = nouns.counted_members(self.n_lists, "have")
         return (
-            f"Snapshot {self.snapshot}: {counted(self.n_lists, 'member', 'have')} lists{left_out}. "
+            f"Snapshot {self.snapshot}: {have} lists{left_out}. "
             f"{joined}, and {windows} opened at no further charge (an exact count, for the curator "
             f"only). Lowest remaining budget: epsilon = {self.least_left:g}."
         )

@@ -1,0 +1,110 @@
+"""Words for graphs of accounts and payments: reasons, remarks, summaries; nothing stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import edgeveil as ev
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import Lists, Reason
+from edgeveil.results.nouns import Nouns, singular
+from edgeveil.results.suggestions import Suggestions
+
+GRAPH = ev.datasets.social_network(200, average_degree=10, seed=1).graph
+MADE = ev.suggest(GRAPH, [7, 8], epsilon=4.0, noise=ev.NoiseSource.insecure(0))
+
+
+def everything_said(made: Suggestions) -> str:
+    lines = [line.why for member in made.members for line in made.for_member(member)]
+    remarks = map(made.remark, made.members)
+    return " ".join([*lines, *remarks, made.summary, made._repr_html_()])
+
+
+def test_in_words_no_sentence_speaks_of_friends():
+    said = everything_said(MADE)
+    assert "common friend" in said
+    assert "2 members" in said
+    said = everything_said(MADE.in_words("accounts,payments"))
+    assert "common account" in said
+    assert "2 accounts" in said
+    assert "distinct accounts" in said
+    for word in ("friend", "people", "2 members"):
+        assert word not in said.partition("Show each list")[0]
+    assert everything_said(MADE.in_words("accounts,payments").in_words(None)) == everything_said(
+        MADE
+    )
+
+
+def test_in_words_changes_no_number_and_no_file(tmp_path):
+    other = MADE.in_words("numbers,calls,contacts")
+    assert "contact" in other.for_member(7)[0].why
+    for name, made in (("a", MADE), ("b", other)):
+        made.write(tmp_path / f"{name}.json")
+        made.write(tmp_path / f"{name}.csv")
+    for suffix in (".json", ".csv"):
+        a, b = (tmp_path / f"{name}{suffix}" for name in "ab")
+        assert a.read_bytes() == b.read_bytes()
+    assert other.guarantee == MADE.guarantee
+    assert other.only(7).nouns == other.nouns == Suggestions.joined([other, other.only(8)]).nouns
+
+
+@pytest.mark.parametrize(
+    ("words", "reasons", "own"),
+    [
+        (None, ["follows you", "popular", "followed by about 3 whom you follow"], "1 friend"),
+        (
+            "accounts,payments",
+            [
+                "has payments to you",
+                "popular",
+                "payments from about 3 accounts that you have payments to",
+            ],
+            "1 linked account",
+        ),
+    ],
+)
+def test_in_words_reasons_of_directed_lists(words, reasons, own):
+    kinds = [Reason.FOLLOWS_YOU, Reason.POPULAR, Reason.COMMON_FRIENDS, *[Reason.POPULAR] * 2]
+    columns = [np.arange(5.0)[::-1], np.array([0.0, 0.0, 3.0, 0.0, 0.0]), np.ones(5)]
+    made = Suggestions(
+        members=(0,),
+        nodes=GRAPH.nodes,
+        lists=Lists(np.array([0, 5]), np.arange(1, 6), *columns, np.array(kinds, np.int8)),
+        friends=np.array([1]),
+        k=5,
+        guarantee=MADE.guarantee,
+        provenance=ev.suggest(ev.as_graph([(0, 1), (1, 2)], directed="keep"), [0], 1.0).provenance,
+    ).in_words(words)
+    assert [line.why for line in made.for_member(0)][:3] == reasons
+    assert f"with {own}" in made.remark(0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["accounts", "a,b,c,d", "accounts,", "accounts,<b>", "accounts,pay\nments", "a" * 41 + ",b"],
+)
+def test_words_that_are_no_nouns_are_refused(wrong):
+    with pytest.raises(ParameterError, match="words are"):
+        MADE.in_words(wrong)
+
+
+def test_nouns_are_counted_in_both_numbers():
+    nouns = Nouns.of("trading companies, trades")
+    assert nouns.counted_members(1, "were left") == "1 trading company was left"
+    assert nouns.counted_members(1200, "were") == "1,200 trading companies were"
+    assert Nouns().counted_members(1, "have") == "1 member has"
+    assert (nouns.common(1), nouns.common(2)) == (
+        "about 1 common trading company",
+        "about 2 common trading companies",
+    )
+    assert singular("addresses") == "address"
+
+
+def test_refresh_summary_is_in_words(tmp_path):
+    ledger = ev.Ledger.create(tmp_path / "f.ledger", epsilon=2)
+    done = ev.refresh(GRAPH, epsilon=1.0, ledger=ledger)
+    assert "200 members have lists. 200 members joined" in done.summary
+    said = done.summary_in("accounts,payments")
+    assert "200 accounts have lists. 200 accounts joined" in said
+    assert "member" not in said
