@@ -53,7 +53,8 @@ def refresh(
         Folder for one .csv file per member (mode 0600), in a new folder for every snapshot. Show
         each only to its member.
     date
-        Date of the snapshot. The same graph with the same date is the same snapshot.
+        Date of the snapshot. On the same day the same graph is the same snapshot, and another one
+        a new snapshot. Refresh by the calendar: two snapshots of a day show that the graph changed.
     knows_followers
         With --directed keep: members know who follows them. Edges to a member are then not
         protected from it, and its followers may rank higher.

@@ -314,9 +314,9 @@ class History:
             there before is the same node; the order of ids does not matter. Ids are compared as
             text: 7 and "7" are one node.
         date : str, date or datetime, optional
-            Date of the snapshot, later than that of the last one; now (UTC) by default. The same
-            graph with the date of the last snapshot is that snapshot, and nothing is added: so an
-            interrupted call can be repeated safely.
+            Date of the snapshot, not before that of the last one; now (UTC) by default. On the day
+            of the last snapshot, the same graph is that snapshot, and nothing is added: so a call
+            can be repeated safely. Another graph is a new snapshot, of that time.
         again : bool
             Add a graph that equals the last snapshot as a new snapshot.
         nodes_from_edges : bool
@@ -325,8 +325,8 @@ class History:
         Raises
         ------
         ParameterError
-            If the graph equals the last snapshot, or the date is not later. Whether the graph has
-            changed is private: for the curator only. Or if the graph has no node list.
+            If the graph equals the last snapshot, of another day. Whether the graph has changed is
+            private: for the curator only. Or if the date is earlier, or the graph has no node list.
         InputError
             If the history is undirected and the graph directed, or the other way round.
         EdgeveilError
@@ -345,8 +345,9 @@ class History:
                     f"the history is {kinds[old.graph.directed]}, the snapshot "
                     f"{kinds[graph.directed]}"
                 )
+            full = f"a history has at most {MOST_SNAPSHOTS:,} snapshots"
             if number > MOST_SNAPSHOTS and not repeated:
-                raise ParameterError(f"a history has at most {MOST_SNAPSHOTS:,} snapshots")
+                raise ParameterError(full)
             nodes, places = grow(old.graph.nodes, graph.nodes, about.forgotten)
             present = np.zeros(len(nodes), np.bool_)
             present[places] = True
@@ -362,14 +363,13 @@ class History:
                 same = last is not None and same_members and not merge.changed
                 if same and (repeated or not again):
                     raise _UnchangedError
-                if repeated:
-                    raise ParameterError(
-                        f"snapshot {number - 1} has this date already, and is another graph; "
-                        "give a later date"
-                    )
+                if number > MOST_SNAPSHOTS:
+                    raise ParameterError(full)
 
             digest = graph.nodes.digest().hexdigest()
-            made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
+            made = Snapshot(
+                number, _date_of_new(last, when), graph.n_nodes, digest, secrets.token_hex(8)
+            )
             reports = old.graph.read_report, graph.read_report
             try:
                 write_state(
@@ -517,9 +517,21 @@ def _in_utc(text: str) -> datetime:
 
 
 def _is_repeated(last: Snapshot | None, when: str | None) -> bool:
-    """Whether this is the date of the last snapshot; refuse an earlier one."""
+    """Whether this is the date of the last snapshot, or the day of it; refuse an earlier one."""
     if last is None or last.date is None or when is None:
         return False
+    if when in (last.date, last.date[: len("2026-11-16")]):
+        return True
     if _in_utc(when) < _in_utc(last.date):
         raise ParameterError(f"snapshot {last.number} is of {last.date}: give a later date")
-    return when == last.date
+    return False
+
+
+def _date_of_new(last: Snapshot | None, when: str | None) -> str:
+    """The date of a new snapshot: with its time if it is the second one of a day."""
+    now = _now()
+    if when is None or not _is_repeated(last, when):
+        return when or now
+    assert last is not None
+    assert last.date is not None
+    return now if now.startswith(when) else max(when, last.date)

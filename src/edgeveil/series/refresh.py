@@ -102,8 +102,9 @@ def refresh(
     folder : path, optional
         Where to keep history and state; by default beside the ledger's file.
     date : str, optional
-        Date of the snapshot; today by default. The same graph on the same date is the same
-        snapshot.
+        Date of the snapshot; today by default. The same graph on the same day is the same
+        snapshot, another graph a new one. Refresh by the calendar: that there are two snapshots of
+        one day shows members that the graph had changed.
     rule : WindowRule, optional
         When a member's next window opens; public.
     knows_followers : bool

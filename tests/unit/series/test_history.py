@@ -117,8 +117,6 @@ def test_a_repeated_call_for_a_date_adds_nothing(history):
     assert history.add(FIRST, "2026-11-02") == 1
     assert history.add(FIRST, date(2026, 11, 2), again=True) == 1
     assert len(history) == 1
-    with pytest.raises(ParameterError, match="has this date already, and is another graph"):
-        history.add(SECOND, "2026-11-02")
     with pytest.raises(ParameterError, match="snapshot 1 is of 2026-11-02: give a later date"):
         history.add(SECOND, "2026-11-01")
     with pytest.raises(ParameterError, match="must be like 2026-11-16, got 'Monday'"):
@@ -128,6 +126,24 @@ def test_a_repeated_call_for_a_date_adds_nothing(history):
     assert history.snapshots[-1].date == "2026-11-02T09:30:00+00:00"
     history.add(FIRST)
     assert datetime.fromisoformat(history.snapshots[-1].date).tzinfo == UTC
+
+
+def test_another_graph_on_the_same_day_is_a_new_snapshot(history):
+    assert history.add(SECOND, "2026-11-02") == 2
+    assert history.add(SECOND, "2026-11-02", again=True) == 2
+    assert history.add(FIRST, "2026-11-02T10:00") == 3
+    assert history.add(FIRST, "2026-11-02", again=True) == 3, "that day"
+    assert history.add(FIRST, "2026-11-02T11:00", again=True) == 4, "another time"
+    assert history.add(SECOND, "2026-11-02") == 5
+    dates = ["", "", "T10:00:00+00:00", "T11:00:00+00:00", "T11:00:00+00:00"]
+    assert [one.date for one in history.snapshots] == [f"2026-11-02{time}" for time in dates]
+    with pytest.raises(ParameterError, match="give a later date"):
+        history.add(FIRST, "2026-11-02T10:30")
+    today = datetime.now(UTC).date().isoformat()
+    history.add(FIRST, today)
+    history.add(SECOND, today)
+    assert history.snapshots[-2].date == today
+    assert datetime.fromisoformat(history.snapshots[-1].date).tzinfo == UTC, "with its time"
 
 
 def test_directions_are_those_of_the_first_snapshot(tmp_path, history):
@@ -185,8 +201,9 @@ def test_who_is_taken_from_edges_stays_known(history):
 
 def test_there_are_only_so_many_snapshots(history, monkeypatch):
     monkeypatch.setattr("edgeveil.series.history.MOST_SNAPSHOTS", 1)
-    with pytest.raises(ParameterError, match="at most 1 snapshots"):
-        history.add(SECOND)
+    for day in (None, "2026-11-02"):
+        with pytest.raises(ParameterError, match="at most 1 snapshots"):
+            history.add(SECOND, day)
     assert history.add(FIRST, "2026-11-02") == 1
 
 

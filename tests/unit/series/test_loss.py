@@ -52,6 +52,24 @@ def test_refresh_that_lost_over_a_tenth_is_refused(week, today, what):
         assert week(today, "2026-11-09", most_loss=1).snapshot == 2
 
 
+def test_same_graph_on_the_same_day_is_the_same_snapshot(week):
+    assert week(graph(RING), "2026-11-02").snapshot == 1
+    before, done = week.ledger.charges(), week(graph(RING), "2026-11-02")
+    assert (done.snapshot, done.n_newcomers, done.n_windows) == (1, 0, 0)
+    assert (len(week.history()), week.ledger.charges()) == (1, before)
+    assert week(graph(RING), "2026-11-09").snapshot == 2, "a quiet week is a week"
+
+
+def test_corrected_graph_on_the_same_day_is_a_new_snapshot(week):
+    week(graph(RING[:18]), "2026-11-02")
+    done = week(graph(RING), "2026-11-02")
+    assert (done.snapshot, done.n_newcomers, len(week.history())) == (2, 0, 2)
+    assert week.history().new_edges().tolist() == [18, 2]
+    assert week(graph(RING), "2026-11-02").snapshot == 2
+    with pytest.raises(ParameterError, match="give a later date"):
+        week(graph(RING), "2026-11-01")
+
+
 def test_refresh_that_lost_a_tenth_is_a_normal_week(week):
     week(graph(RING), "2026-11-02")
     assert week(graph(RING[:18]), "2026-11-09").snapshot == 2
