@@ -51,8 +51,52 @@ export interface Spending {
   rows: (string | number | null)[][];
 }
 
+/** Predicted classes; all that stands here was released. */
+export interface Predictions {
+  classes: string[];
+  predicted: number[];
+  n_nodes: number;
+  n_labelled: number;
+  n_abstained: number;
+  threshold: number;
+  epsilon: number | null;
+  private: boolean;
+  promise: string;
+  in_short: string;
+  uses_graph: boolean;
+  without: string;
+  noise: number;
+  quality: Quality | null;
+  examples: Example[];
+}
+
+/** Measures on the nodes set aside. */
+export interface Quality {
+  count: number;
+  coverage: number;
+  accuracy: number;
+  low: number;
+  high: number;
+  without: number;
+  confusion: number[][];
+  recall: (number | null)[];
+  precision: (number | null)[];
+  average_precision: (number | null)[];
+  average_precision_without: (number | null)[];
+  calibration: [number, number, number][];
+}
+
+export interface Example {
+  node: string;
+  predicted: number;
+  probability: number;
+  without: number;
+  heard: number[];
+}
+
 export interface Page {
   summary: string[];
+  predictions: Predictions | null;
   results: Result[];
   lists: MemberList[];
   notes: string[];

@@ -1,18 +1,13 @@
 /** Builds the page from the data that stands in it. Sections without data are left out. */
 
 import { accuracy } from "./accuracy";
-import { distinct, type MemberList, type Page, unpack } from "./data";
+import { distinct, type MemberList, type Page, plain, type Predictions, unpack } from "./data";
 import { type Child, fresh, h, name } from "./dom";
 import { besideTruth, lossOf, mayLeave, releasedList } from "./lists";
+import { type Part, predictionParts } from "./predictions";
 import { picker, samePlace } from "./selection";
 import { spending } from "./spending";
 import { numbers } from "./table";
-
-interface Part {
-  id: string;
-  title: string;
-  content: HTMLElement;
-}
 
 const CURATOR = "For the curator only: not private";
 const MEASURED = "Measured against the exact graph, so it can tell about its edges. Do not pass it on.";
@@ -60,6 +55,7 @@ function build(page: Page): void {
   document.querySelector("header .lead")?.append(...paragraphs(page.summary).children);
   main.append(
     ...[
+      page.predictions && predicted(page.predictions, measured || page.spending !== null),
       picked,
       released,
       zone("curator", CURATOR, MEASURED, picture),
@@ -69,6 +65,15 @@ function build(page: Page): void {
   );
   main.classList.toggle("halves", chosen.length > 0 && picture.length > 0);
   themeSwitch();
+}
+
+/** Predictions are for anyone, unless their noise was seeded or something else is in the file. */
+function predicted(made: Predictions, more: boolean): HTMLElement | null {
+  const words = "Made from noisy values, and from labels and features, which are not protected.";
+  const other = more ? " But this file holds other parts, too: do not pass it on." : "";
+  return made.private
+    ? zone("releasable", `Predicted classes, for anyone${made.epsilon === null ? "" : `: ε = ${plain(made.epsilon)}`}`, words + other, predictionParts(made))
+    : zone("curator", "Not private: do not pass it on", "No secret noise protects these predictions.", predictionParts(made));
 }
 
 /** What else is in the file, so that whoever may have one list may not have the file. */

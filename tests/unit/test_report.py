@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 
@@ -15,11 +16,12 @@ from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import rank, release
+from edgeveil.jobs.classifying import classify
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours, TwoHop
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.report import page_from_releases
+from edgeveil.report import PageData, page_from_predictions, page_from_releases, render_page
 from edgeveil.report.list_page import _in_short
 from edgeveil.series.suggesting import suggest
 
@@ -161,3 +163,44 @@ def test_what_a_member_is_told_in_short_is_no_more_than_what_is_guaranteed(claim
     if said != "^$":
         [factor] = re.findall(r"than ([\d.,]+) times", _in_short(Guarantee(**given)))
         assert float(factor) >= math.exp(given["epsilon"])
+
+
+@pytest.fixture(scope="module")
+def labelled(network):
+    graph = network[0]
+    return graph, {node: f"class {node % 3}" for node in range(0, 300, 2)}
+
+
+def test_page_of_predictions_holds_what_was_released(labelled):
+    graph, labels = labelled
+    made = classify(graph, labels, epsilon=1.0)
+    shown = page_from_predictions(made, title="t", without="features alone").predictions
+    assert (shown.n_nodes, shown.n_labelled, shown.quality) == (150, 150, None)
+    assert (shown.private, shown.epsilon, shown.promise) == (True, 1.0, str(made.guarantee))
+    assert "2.72 times as likely" in shown.in_short
+    assert "labels, features, and who has a label" in shown.in_short
+    assert sum(shown.predicted) == 150
+    for one in shown.examples:
+        row = list(made.nodes).index(one.node)
+        assert one.predicted == made.probabilities[row].argmax()
+        assert one.probability == made.probabilities[row, one.predicted]
+        assert one.heard == [round(float(v), 1) for v in made.sums[row, :, one.predicted]]
+    text = render_page(PageData(title="t", predictions=shown))
+    data = re.search(r'id="data">(.*?)</script>', text)
+    assert json.loads(data.group(1))["predictions"]["classes"] == ["class 0", "class 1", "class 2"]
+
+
+def test_page_of_predictions_leaves_out_nodes_without_a_class(labelled):
+    graph, labels = labelled
+    made = classify(graph, labels, epsilon=1.0).abstain(0.5)
+    shown = page_from_predictions(made, title="t").predictions
+    assert shown.n_abstained == made.n_abstained > 0
+    assert sum(shown.predicted) == 150 - made.n_abstained
+    assert all(one.probability >= 0.5 for one in shown.examples)
+
+
+def test_seeded_predictions_are_not_private_on_their_page(labelled):
+    graph, labels = labelled
+    made = classify(graph, labels, epsilon=1.0, noise=NoiseSource.insecure(1))
+    shown = page_from_predictions(made, title="t").predictions
+    assert (shown.private, shown.in_short) == (False, "")

@@ -1,0 +1,126 @@
+"""`page_from_predictions`: predicted classes, how good they are, and what is protected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from edgeveil.estimate.quality import Quality
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.report.page import ClassExample, ClassPredictions, ClassQuality, PageData
+from edgeveil.report.spending import factor
+from edgeveil.results.predictions import Predictions
+
+_EXAMPLES = 20  # nodes shown of each class
+_MOST_EXAMPLES = 600  # in all: a page stays small with many classes
+WITHOUT_GRAPH = "without the graph"
+
+
+def page_from_predictions(
+    made: Predictions,
+    *,
+    title: str,
+    summary: Sequence[str] = (),
+    without: str = WITHOUT_GRAPH,
+) -> PageData:
+    """What the page shows of predictions: only what was released, so anyone may see it.
+
+    Parameters
+    ----------
+    made : Predictions
+        From `edgeveil.classify`.
+    title : str
+        Heading of the page.
+    summary : sequence of str
+        Paragraphs below the heading.
+    without : str
+        What accuracy is compared with: "features alone", for example.
+
+    Examples
+    --------
+    >>> import edgeveil as ev
+    >>> network = ev.datasets.social_network(300, average_degree=12)
+    >>> labels = dict(enumerate(network.labels.toarray().argmax(axis=1)[:150]))
+    >>> page = page_from_predictions(ev.classify(network.graph, labels, epsilon=1), title="Groups")
+    >>> page.predictions.n_labelled
+    150
+    """
+    loss = made.guarantee.epsilon
+    return PageData(
+        title=title,
+        summary=summary,
+        predictions=ClassPredictions(
+            classes=[str(name) for name in made.classes],
+            predicted=_counts(made),
+            n_nodes=len(made.nodes),
+            n_labelled=made.n_labelled,
+            n_abstained=made.n_abstained,
+            threshold=made.threshold,
+            epsilon=loss if math.isfinite(loss) else None,
+            private=made.guarantee.protects,
+            promise=str(made.guarantee),
+            in_short=_in_short(made.guarantee),
+            uses_graph=made.uses_graph,
+            without=without,
+            noise=made.noise_scale,
+            quality=None if made.quality is None else _quality(made.quality),
+            examples=_examples(made),
+        ),
+    )
+
+
+def _in_short(claim: Guarantee) -> str:
+    """What is protected, in everyday words; "" if only the exact statement will do."""
+    if not claim.protects or claim.model != "public" or claim.delta or not 0 < claim.epsilon <= 10:
+        return ""
+    return (
+        "Anyone may see this page. Noise protects every single connection from everybody: with or "
+        f"without it, nothing here is more than {factor(claim.epsilon):,.2f} times as likely. Not "
+        "protected: labels, features, and who has a label; the predictions are made from them."
+    )
+
+
+def _counts(made: Predictions) -> list[int]:
+    best = made.probabilities.argmax(axis=1)[made.says]
+    return [int(count) for count in np.bincount(best, minlength=len(made.classes))]
+
+
+def _quality(found: Quality) -> ClassQuality:
+    low, high = found.accuracy_interval
+    return ClassQuality(
+        count=found.count,
+        coverage=found.coverage,
+        accuracy=found.accuracy,
+        low=low,
+        high=high,
+        without=found.accuracy_without_graph,
+        confusion=[[round(value, 3) for value in row] for row in found.confusion],
+        recall=found.recall,
+        precision=found.precision,
+        average_precision=found.average_precision,
+        average_precision_without=found.average_precision_without_graph,
+        calibration=[(some.probability, some.accuracy, some.nodes) for some in found.calibration],
+    )
+
+
+def _examples(made: Predictions) -> list[ClassExample]:
+    """Of each class, the nodes for which it is most probable, with what their neighbours named."""
+    best, says = made.probabilities.argmax(axis=1), made.says
+    each = max(1, min(_EXAMPLES, _MOST_EXAMPLES // len(made.classes)))
+    found = []
+    for c in range(len(made.classes)):
+        of_class = np.flatnonzero((best == c) & says)
+        chosen = of_class[np.argsort(-made.probabilities[of_class, c], kind="stable")[:each]]
+        found += [
+            ClassExample(
+                node=made.nodes[int(i)],
+                predicted=c,
+                probability=float(made.probabilities[i, c]),
+                without=float(made.without_graph[i, c]),
+                heard=[round(float(value), 1) for value in made.sums[i, :, c]],
+            )
+            for i in chosen
+        ]
+    return found
