@@ -23,6 +23,8 @@ COMMANDS = {
     f"rank {GRAPH} --source m1 --epsilon 1": "rank",
     f"rank {GRAPH} --source m1 --mechanism non-private": "rank",
     f"rank {GRAPH} --source m1 --epsilon 1 --mechanism push-flow-cap": "rank",
+    f"classify {GRAPH} --labels labels.csv --epsilon 1": "classify",
+    f"classify {GRAPH} --labels labels.csv --epsilon 1 --dry-run": "price",
     f"evaluate {GRAPH} --epsilon 1": "evaluate",
     f"evaluate {GRAPH} --epsilon 1 --protocol rankings -k 5 --min-degree 2": "evaluate",
     f"ledger show {LEDGER}": "ledger show",
@@ -58,6 +60,8 @@ def network(folder, run):
     pairs = {tuple(sorted(draws.sample(range(120), 2))) for _ in range(700)}
     (folder / "friends.csv").write_text("".join(f"m{a},m{b}\n" for a, b in sorted(pairs)))
     (folder / "members.txt").write_text("\n".join(MEMBERS) + "\n")
+    labels = "".join(f"{member},{'ab'[i % 2]}\n" for i, member in enumerate(MEMBERS[:60]))
+    (folder / "labels.csv").write_text(f"node,label\n{labels}")
     assert run(f"ledger create {LEDGER} --epsilon 4").returncode == 0
     assert run(f"suggest {GRAPH} --member m5 --epsilon 1 --ledger {LEDGER}").returncode == 0
     return folder

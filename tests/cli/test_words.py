@@ -31,6 +31,9 @@ WITHOUT_A_DEFAULT = {
     "--pooled-epsilon",
     "--known-head",
     "--set",
+    "--features",
+    "--prior",
+    "--page",
     "--plot",
 }
 

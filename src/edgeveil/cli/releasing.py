@@ -37,7 +37,12 @@ from edgeveil.mechanisms import Mechanism
 from edgeveil.results.suggestions import member_files
 
 # By what a mechanism gives: the word for a row, and for whom or what it is.
-_ROWS = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}
+_ROWS = {
+    "scores": "ranking",
+    "embeddings": "embedding",
+    "suggestions": "list",
+    "predictions": "prediction",
+}
 _FOR = {"scores": "source", "embeddings": "source", "suggestions": "member"}
 _NOTHING = "nothing was charged"
 _AGAIN = "the same command again"
@@ -113,10 +118,12 @@ def make_release(
     *,
     out: Path | None,
     lists: ListOptions | None = None,
+    make_all: Callable[[ReleaseRequest], Any] | None = None,
 ) -> None:
     """Make a release and write or print it; in a dry run, print only its price.
 
-    An `out` without a suffix is a folder, written while the rows are made.
+    An `out` without a suffix is a folder, written while the rows are made. `make_all` makes
+    predictions, for which the one row of the request stands for everybody.
     """
     how, what = setup.how, _ROWS[mechanism.output]
     folder = out if out is not None and not out.suffix else None
@@ -157,11 +164,12 @@ def make_release(
                 if folder:
                     made = make_folder(folder, question, price, overwrite=how.overwrite)
                 else:
-                    made = make(question, price)
+                    made = make_all(question) if make_all else make(question, price)
             finally:
                 bar.close()
             of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.output == "scores" else ""
-            deliver(made, out, f"{counted(len(question.indices), what)}{of}", write_output)
+            n_rows = len(made.sources) if make_all else len(question.indices)
+            deliver(made, out, f"{counted(n_rows, what)}{of}", write_output)
     say_guarantee(made, out, how)
 
 
@@ -259,6 +267,7 @@ def _print_price(question: ReleaseRequest, found: Price | None, style: Format) -
     """Print the price of a release and what is left; BudgetError if that is too little."""
     claim, together, n_rows = question.guarantee, "all members together", len(question.indices)
     due: list[tuple[str, float, float | None]]
+    rows_of = _FOR.get(question.mechanism.output)
     if found is None:
         whom = {"joint": "each member", "public": "everybody"}.get(claim.model, "nobody")
         due = [(whom, claim.epsilon, None)]
@@ -275,7 +284,7 @@ def _print_price(question: ReleaseRequest, found: Price | None, style: Format) -
         style=style,
         about={"dry_run": True, "charged_before": found is not None and not found.n_new},
         title=f"price of {question.mechanism.name} for "
-        f"{counted(n_rows, _FOR[question.mechanism.output])}",
+        f"{counted(n_rows, rows_of) if rows_of else 'everybody'}",
     )
     if found is None:
         say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")

@@ -18,7 +18,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features, read_labels, read_prior
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.jobs.job import made_for_everybody
-from edgeveil.jobs.request import Options, ask, graph_of
+from edgeveil.jobs.request import Options, ReleaseRequest, ask, graph_of
 from edgeveil.jobs.tasks import Metadata
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.results.predictions import Predictions
@@ -112,10 +112,15 @@ def predictions_of(graph: Graph, mechanism: NodeClasses, **how: Unpack[Options])
     """Run what `classifier` made: charge, draw, learn."""
     if how.pop("skip_exhausted", False):
         raise ParameterError("predictions are charged to everybody: nobody can be left out")
-    question = ask(graph, mechanism, graph.nodes.take([0]), how)
+    return predictions_from(ask(graph, mechanism, graph.nodes.take([0]), how))
+
+
+def predictions_from(question: ReleaseRequest) -> Predictions:
+    """Run a request for predictions, whose one row stands for everybody."""
+    assert isinstance(question.mechanism, NodeClasses)
     outcome, about = made_for_everybody(question)
-    guarantee = replace(about.guarantee, n_members=graph.n_nodes)
-    return _predictions(mechanism, outcome, Metadata(guarantee, about.provenance))
+    guarantee = replace(about.guarantee, n_members=question.graph.n_nodes)
+    return _predictions(question.mechanism, outcome, Metadata(guarantee, about.provenance))
 
 
 def classifier(

@@ -264,6 +264,11 @@ class Predictions(Tabular):
             node, first.class_, first.probability, self.blocks, self.noise_scale, lines
         )
 
+    @property
+    def summary(self) -> str:
+        """How many nodes and classes, from how many labels, and how right, in words."""
+        return self._what()
+
     # -- quality -------------------------------------------------------------------------------
 
     @property
