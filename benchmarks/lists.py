@@ -118,7 +118,7 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
     about = Metadata(mechanism.guarantee(long), Provenance(
         mechanism=mechanism.name, parameters={}, version="", noise=noise.kind, ledger=False
     ))  # fmt: skip
-    task = Task(mechanism=mechanism, graph=graph, shared=shared, about=about)
+    task = Task(mechanism=mechanism, graph=graph, shared=shared, metadata=about)
     before, peak = _memory_mb(), [0.0]
 
     def make(threads: int, members: Members) -> None:

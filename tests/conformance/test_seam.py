@@ -15,7 +15,7 @@ import pytest
 import edgeveil
 from edgeveil.errors import ParameterError
 from edgeveil.graph.datasets import social_network
-from edgeveil.jobs import job, price, release, release_to
+from edgeveil.jobs import drawing, price, release, release_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     MECHANISMS,
@@ -436,7 +436,7 @@ def test_shared_rounds_beyond_epsilon_are_refused():
 def test_stored_shared_rounds_are_read_again(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
     first = release(a_graph(), TwoRounds(epsilon=1.0), [0], ledger=ledger)
-    job._recent.clear()  # as in another process
+    drawing._recent.clear()  # as in another process
     second = release(a_graph(), TwoRounds(epsilon=1.0), [1], ledger=ledger)
     np.testing.assert_array_equal(first.values[0], second.values[0])
     assert len(ledger.charges()) == 2

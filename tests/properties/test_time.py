@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import BudgetError
 from edgeveil.graph.graph import Graph
-from edgeveil.jobs import Local, job, release
+from edgeveil.jobs import Local, drawing, release
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, Suggest, TwoHop
 from edgeveil.mechanisms import run as runner
@@ -70,7 +70,7 @@ def played(world, ledger, calls, monkeypatch, around=()):
     Sources are asked for one by one, so that each number has its recipient. Those in `around` are
     asked for without the ledger.
     """
-    original, at = job.shared_numbers, 0
+    original, at = drawing.shared_numbers, 0
 
     def shared(*arguments, **options):
         before = world.now
@@ -81,7 +81,7 @@ def played(world, ledger, calls, monkeypatch, around=()):
 
     with monkeypatch.context() as patch:
         patch.setattr(runner, "randomise", world.randomise)
-        patch.setattr(job, "shared_numbers", shared)
+        patch.setattr(drawing, "shared_numbers", shared)
         for number, (mechanism, sources, advance) in enumerate(calls):
             if advance and ledger.charges():
                 at = min(ledger.advance() - 1, len(world.graphs) - 1)
@@ -201,10 +201,10 @@ def create(tmp_path):
 
 def test_a_shared_part_that_is_drawn_twice_is_noticed(create, monkeypatch):
     def drawn_anew(question, batch):
-        numbers = job.shared_numbers(question.mechanism, question.graph, _NoNoise())
-        return job._fit(question, numbers), ""
+        numbers = drawing.shared_numbers(question.mechanism, question.graph, _NoNoise())
+        return drawing._fit(question, numbers), ""
 
-    monkeypatch.setattr(job, "_fitted", drawn_anew)
+    monkeypatch.setattr(drawing, "_fitted", drawn_anew)
     flipping = EdgeFlipping(epsilon=0.5)
     histories = list(zip(both(STAR, with_edge=True), strict=True))
     asked = [(flipping, [0], False), (flipping, [1], False)]

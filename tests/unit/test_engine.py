@@ -13,7 +13,7 @@ from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseErr
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import read_graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs import job, keys, price, release, release_to
+from edgeveil.jobs import drawing, keys, price, release, release_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -113,7 +113,7 @@ def row(made, source):
 def test_a_row_is_the_same_alone_in_any_batch_and_in_a_folder(
     mechanism, ledger, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(job, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(drawing, "_BATCH_ROWS", 2)
     calls = ([3], [0, 1, 2, 3], [5, 3, 0], [1])
     made = [release(GRAPH, mechanism, sources, ledger=ledger) for sources in calls]
     folder = release_to(tmp_path / "out", GRAPH, mechanism, range(6), ledger=ledger)
@@ -153,7 +153,7 @@ def test_what_is_shared_is_drawn_once_for_all_calls(ledger, monkeypatch):
 
     monkeypatch.setattr(EdgeFlipping, "fit_shared", fit_shared)
     for sources in ([0], [1, 2], [0, 3]):
-        job._recent.clear()  # as in another process
+        drawing._recent.clear()  # as in another process
         release(GRAPH, EdgeFlipping(epsilon=0.5), sources, ledger=ledger)
     assert len(drawn) == 3
     assert len(set(drawn)) == 1
@@ -174,7 +174,7 @@ def test_an_upgrade_charges_nobody_again_but_does_not_finish_what_other_code_beg
 ):
     first = release(GRAPH, CAP, [0], ledger=ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(job, "write_rows", lambda path, rows: 1 / 0)
+        patch.setattr(drawing, "write_rows", lambda path, rows: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             release(GRAPH, CAP, [1], ledger=ledger)
     monkeypatch.setattr(keys, "_our_code", lambda: "another version")
@@ -189,7 +189,7 @@ def test_an_upgrade_charges_nobody_again_but_does_not_finish_what_other_code_beg
 
 
 def test_the_whole_price_is_checked_before_the_first_batch(ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(drawing, "_BATCH_ROWS", 2)
     for epsilon in (0.5, 0.6, 0.7):
         release(GRAPH, DPPushFlowCap(epsilon=epsilon), [5], ledger=ledger)
     for call in (release, partial(release_to, tmp_path / "out")):
@@ -338,7 +338,7 @@ def test_a_crash_while_writing_costs_nothing_more_and_repeats_the_noise(ledger, 
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "write_rows", fail)
+        patch.setattr(drawing, "write_rows", fail)
         with pytest.raises(OSError, match="disk full"):
             release(GRAPH, CAP, [0], ledger=ledger)
     made = release(GRAPH, CAP, [0], ledger=ledger)

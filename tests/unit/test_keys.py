@@ -15,7 +15,7 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs import job, keys, price, rank, release, release_to, request
+from edgeveil.jobs import drawing, keys, price, rank, release, release_to, request
 from edgeveil.jobs.keys import code_of, describe
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
@@ -116,7 +116,7 @@ def test_a_corrected_class_does_not_resume_with_the_old_noise(written, ledger, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "write_rows", crash)
+        patch.setattr(drawing, "write_rows", crash)
         with pytest.raises(KeyboardInterrupt):
             release(GRAPH, old, [0], ledger=ledger)
     new = written(OURS_AGAIN.replace("rows * factor", "rows * factor + 0")).DPPushFlowCap(epsilon=1)
@@ -306,8 +306,10 @@ def test_edge_flipping_beyond_memory_fails_before_the_charge(ledger, monkeypatch
 
 
 def test_rows_beyond_memory_are_refused_unless_they_go_to_a_folder(ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(request, "total_memory", lambda: 8 * 6 * 5)
+    graph, mechanism = Graph.from_edges([0], [1], NodeSet.range(400)), DegreePrior(epsilon=1)
+    monkeypatch.setattr(request, "total_memory", lambda: 8 * 400 * 300)
     with pytest.raises(ParameterError, match=r"edgeveil\.release_to writes them to a folder"):
-        release(GRAPH, DPPushFlowCap(epsilon=1), range(6), ledger=ledger)
+        release(graph, mechanism, range(400), ledger=ledger)
     assert ledger.charges() == []
-    release(GRAPH, DPPushFlowCap(epsilon=1), range(5), ledger=ledger)
+    release(graph, mechanism, range(300), ledger=ledger)
+    release_to(tmp_path / "folder", graph, mechanism, range(400), ledger=ledger)

@@ -10,7 +10,7 @@ import pytest
 
 from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
 from edgeveil.graph.datasets import social_network
-from edgeveil.jobs import Local, job, release, release_to
+from edgeveil.jobs import Local, drawing, release, release_to
 from edgeveil.jobs.tasks import Part, Task
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
@@ -123,7 +123,7 @@ def test_a_release_in_memory_can_become_a_folder(ledger, tmp_path):
 
 
 def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "_BATCH_ROWS", 256)
+    monkeypatch.setattr(drawing, "_BATCH_ROWS", 256)
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         release_to(
@@ -203,7 +203,7 @@ def test_a_refused_budget_leaves_no_folder(tmp_path):
 
 
 def test_what_was_changed_or_lost_is_noticed(ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "_BATCH_ROWS", 256)
+    monkeypatch.setattr(drawing, "_BATCH_ROWS", 256)
     made = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
     made.verify()
     part = made.path / made.parts[1].name

@@ -29,8 +29,7 @@ from edgeveil.cli.reading import check_folder, read_and_say, wanted_nodes
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs import Engine
-from edgeveil.jobs.job import make, make_folder
-from edgeveil.jobs.request import Options, ReleaseRequest, ask
+from edgeveil.jobs.job import ReleaseJob, prepare
 from edgeveil.jobs.tasks import ListOptions
 from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
@@ -118,7 +117,7 @@ def make_release(
     *,
     out: Path | None,
     lists: ListOptions | None = None,
-    make_all: Callable[[ReleaseRequest], Any] | None = None,
+    make_all: Callable[[ReleaseJob], Any] | None = None,
 ) -> None:
     """Make a release and write or print it; in a dry run, print only its price.
 
@@ -128,47 +127,42 @@ def make_release(
     how, what = setup.how, _ROWS[mechanism.output]
     folder = out if out is not None and not out.suffix else None
     with ExitStack() as bar:
-        options: Options = {
-            "ledger": setup.ledger,
-            "label": how.label,
-            "skip_exhausted": how.skip_exhausted,
-            "purpose": how.purpose,
-            "operator": how.operator,
-            "noise": setup.noise,
-            "engine": setup.engine,
-            "progress": bar.enter_context(counting(f"{what}s")),
-        }
-        question = ask(
+        job = prepare(
             graph,
             mechanism,
             None,
-            options,
             indices=indices,
             lists=lists,
-            in_memory=not folder and not how.dry_run,
-            only_price=how.dry_run,
+            ledger=setup.ledger,
+            label=how.label,
+            skip_exhausted=how.skip_exhausted,
+            purpose=how.purpose,
+            operator=how.operator,
+            noise=setup.noise,
+            engine=setup.engine,
+            progress=bar.enter_context(counting(f"{what}s")),
         )
-        price = None if question.ledger is None else question.price()
-        if question.n_left_out:
+        n_rows, n_left_out = len(job.request.indices), job.request.n_left_out
+        if n_left_out:
             say(
-                f"{some_of(question.n_left_out, len(indices), 'member', 'were')} left out, because "
+                f"{some_of(n_left_out, len(indices), 'member', 'were')} left out, because "
                 "their budget does not allow it; their stored lists stay readable."
             )
         if how.dry_run:
-            _print_price(question, price, how.format)
+            _print_price(job, how.format)
             return
         # All of the work is inside this block, so that Ctrl-C reports what was charged.
-        with _charging(question, price, setup):
+        with _charging(job, setup):
             made: Any
             try:
                 if folder:
-                    made = make_folder(folder, question, price, overwrite=how.overwrite)
+                    made = job.run_to(folder, overwrite=how.overwrite)
                 else:
-                    made = make_all(question) if make_all else make(question, price)
+                    made = make_all(job) if make_all else job.run()
             finally:
                 bar.close()
             of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.output == "scores" else ""
-            n_rows = len(made.sources) if make_all else len(question.indices)
+            n_rows = len(made.sources) if make_all else n_rows
             deliver(made, out, f"{counted(n_rows, what)}{of}", write_output)
     say_guarantee(made, out, how)
 
@@ -208,11 +202,12 @@ def filling(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _charging(question: ReleaseRequest, before: Price | None, setup: Setup) -> Iterator[None]:
+def _charging(job: ReleaseJob, setup: Setup) -> Iterator[None]:
     """Print the charge of a release before and after, even if the work ends early."""
+    before = job.price.in_ledger
     if before is None:
         yield
-        if question.guarantee.epsilon:  # else there is nothing to count
+        if job.price.guarantee.epsilon:  # else there is nothing to count
             say("No --ledger given: this release was not counted against any budget.")
         return
     name = setup.ledger_name
@@ -223,10 +218,10 @@ def _charging(question: ReleaseRequest, before: Price | None, setup: Setup) -> I
             say(_free(before))
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_after_interrupt(before, question)) from None
+        raise KeyboardInterrupt(_after_interrupt(before, job)) from None
     except Exception:
         # With an error (a full disk, for instance), also report what was charged.
-        words = _after_interrupt(before, question)
+        words = _after_interrupt(before, job)
         if words != _NOTHING:
             say(f"{name}: {words}.")
         raise
@@ -247,10 +242,10 @@ def confirm(words: str, how: Releasing | None = None) -> None:
         raise EdgeveilError("not confirmed: nothing was charged")
 
 
-def _after_interrupt(before: Price, question: ReleaseRequest) -> str:
+def _after_interrupt(before: Price, job: ReleaseJob) -> str:
     """What was charged, according to the ledger."""
     try:
-        after = question.price()
+        after = job.request.price()
     except LedgerError:
         return "`edgeveil ledger show` says what was charged"
     if not before.n_new or after.n_new == before.n_new:
@@ -263,11 +258,12 @@ def _after_interrupt(before: Price, question: ReleaseRequest) -> str:
     return f"the release is charged and stored: {_AGAIN} costs nothing and gives it"
 
 
-def _print_price(question: ReleaseRequest, found: Price | None, style: Format) -> None:
+def _print_price(job: ReleaseJob, style: Format) -> None:
     """Print the price of a release and what is left; BudgetError if that is too little."""
-    claim, together, n_rows = question.guarantee, "all members together", len(question.indices)
+    claim, found, request = job.price.guarantee, job.price.in_ledger, job.request
+    together, n_rows = "all members together", len(request.indices)
     due: list[tuple[str, float, float | None]]
-    rows_of = _FOR.get(question.mechanism.output)
+    rows_of = _FOR.get(request.mechanism.output)
     if found is None:
         whom = {"joint": "each member", "public": "everybody"}.get(claim.model, "nobody")
         due = [(whom, claim.epsilon, None)]
@@ -283,7 +279,7 @@ def _print_price(question: ReleaseRequest, found: Price | None, style: Format) -
         [(*row, _rest(*row[1:])) for row in due],
         style=style,
         about={"dry_run": True, "charged_before": found is not None and not found.n_new},
-        title=f"price of {question.mechanism.name} for "
+        title=f"price of {request.mechanism.name} for "
         f"{counted(n_rows, rows_of) if rows_of else 'everybody'}",
     )
     if found is None:

@@ -1,6 +1,7 @@
 """One job: request, price, charge, draw, store; and the engines that compute rows."""
 
-from edgeveil.jobs.api import ReleasePrice, embed, price, rank, release, release_to
+from edgeveil.jobs.api import embed, price, rank, release, release_to
+from edgeveil.jobs.job import ReleaseJob, ReleasePrice, prepare
 from edgeveil.jobs.ray_cluster import Ray
 from edgeveil.jobs.tasks import Engine, Local
 
@@ -8,8 +9,10 @@ __all__ = [
     "Engine",
     "Local",
     "Ray",
+    "ReleaseJob",
     "ReleasePrice",
     "embed",
+    "prepare",
     "price",
     "rank",
     "release",

@@ -7,7 +7,6 @@ and nothing below them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 from edgeveil._internal.paper_names import with_paper_names
@@ -15,14 +14,13 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.advice import recommended
-from edgeveil.jobs.job import release, release_to
+from edgeveil.jobs.job import ReleasePrice, prepare, release, release_to
 from edgeveil.jobs.naming import SAY_EPSILON, make_by_name
-from edgeveil.jobs.request import Options, ask, graph_of
-from edgeveil.ledger import Ledger, Price
+from edgeveil.jobs.request import Options, graph_of
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.release import Release
 
 __all__ = [
@@ -30,6 +28,7 @@ __all__ = [
     "embed",
     "known_to",
     "mechanism_for_lists",
+    "prepare",
     "price",
     "rank",
     "release",
@@ -75,7 +74,7 @@ def rank(
     leave_out_neighbours: bool = False,
     without: Iterable[NodeId] = (),
     candidates: Iterable[NodeId] | None = None,
-    **how: Unpack[Options],
+    **options: Unpack[Options],
 ) -> Release:
     """Rank all nodes for one source, privately; ``.top(k)`` gives the first k.
 
@@ -139,7 +138,7 @@ def rank(
     if candidates is not None:
         candidates = list(candidates)
         graph.nodes.indices(candidates)
-    made = release(graph, chosen, [source], **how)
+    made = release(graph, chosen, [source], **options)
     if candidates is None and not left_out:
         return made
     return made.showing(without=left_out, candidates=candidates)
@@ -166,7 +165,7 @@ def embed(
     epsilon: float | None = None,
     dimension: int | Literal["nodes"] | None = None,
     mechanism: Mechanism | str | None = None,
-    **how: Unpack[Options],
+    **options: Unpack[Options],
 ) -> Release:
     """Embed members, each embedding for its member only (joint model).
 
@@ -222,7 +221,7 @@ def embed(
         )
     else:
         refuse_two_values(mechanism, epsilon=epsilon, dimension=dimension)
-    return release(graph, mechanism, graph.nodes if sources is None else sources, **how)
+    return release(graph, mechanism, graph.nodes if sources is None else sources, **options)
 
 
 def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:
@@ -232,24 +231,6 @@ def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListE
     if dimension == "nodes":
         return OwnListEmbedding.unhashed(graph.n_nodes)
     return OwnListEmbedding(dimension=dimension)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasePrice:
-    """The price of a release.
-
-    Attributes
-    ----------
-    guarantee : Guarantee
-        What the release would protect: epsilon for each member, and for members who combine
-        their lists.
-    in_ledger : Price or None
-        What the ledger would charge, what it has charged so far, what is left, and how many more
-        such releases that allows. None without a ledger.
-    """
-
-    guarantee: Guarantee
-    in_ledger: Price | None
 
 
 def price(
@@ -281,14 +262,11 @@ def price(
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
     0.5
     """
-    how: Options = {"ledger": ledger, "label": label}
     graph = graph_of(graph)
     if sources is None:
         for_all = check_mechanism(mechanism).output == "predictions"  # one stands for everybody
         sources = graph.nodes.take([0]) if for_all else graph.nodes
-    question = ask(graph, mechanism, sources, how, only_price=True)
-    found = None if question.ledger is None else question.price()
-    return ReleasePrice(guarantee=question.guarantee, in_ledger=found)
+    return prepare(graph, mechanism, sources, ledger=ledger, label=label).price
 
 
 def _chosen(

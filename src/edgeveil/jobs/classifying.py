@@ -17,8 +17,8 @@ from edgeveil.estimate.quality import measure
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features, read_labels, read_prior
 from edgeveil.graph.nodes import NodeId, NodeSet
-from edgeveil.jobs.job import made_for_everybody
-from edgeveil.jobs.request import Options, ReleaseRequest, ask, graph_of
+from edgeveil.jobs.job import ReleaseJob, prepare
+from edgeveil.jobs.request import Options, graph_of
 from edgeveil.jobs.tasks import Metadata
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.results.predictions import Predictions
@@ -35,7 +35,7 @@ def classify(
     prior: Any = None,
     targets: Iterable[NodeId] | None = None,
     seed: int = 0,
-    **how: Unpack[Options],
+    **options: Unpack[Options],
 ) -> Predictions:
     """Predict the classes of nodes from the whole graph, privately, for anybody to see.
 
@@ -105,22 +105,23 @@ def classify(
     mechanism = classifier(
         graph, labels, epsilon=epsilon, features=features, prior=prior, targets=targets, seed=seed
     )
-    return predictions_of(graph, mechanism, **how)
+    return predictions_of(graph, mechanism, **options)
 
 
-def predictions_of(graph: Graph, mechanism: NodeClasses, **how: Unpack[Options]) -> Predictions:
+def predictions_of(graph: Graph, mechanism: NodeClasses, **options: Unpack[Options]) -> Predictions:
     """Run what `classifier` made: charge, draw, learn."""
-    if how.pop("skip_exhausted", False):
+    if options.pop("skip_exhausted", False):
         raise ParameterError("predictions are charged to everybody: nobody can be left out")
-    return predictions_from(ask(graph, mechanism, graph.nodes.take([0]), how))
+    return predictions_from(prepare(graph, mechanism, graph.nodes.take([0]), **options))
 
 
-def predictions_from(question: ReleaseRequest) -> Predictions:
-    """Run a request for predictions, whose one row stands for everybody."""
-    assert isinstance(question.mechanism, NodeClasses)
-    outcome, about = made_for_everybody(question)
-    guarantee = replace(about.guarantee, n_members=question.graph.n_nodes)
-    return _predictions(question.mechanism, outcome, Metadata(guarantee, about.provenance))
+def predictions_from(job: ReleaseJob) -> Predictions:
+    """Run a job for predictions, whose one row stands for everybody."""
+    mechanism = job.request.mechanism
+    assert isinstance(mechanism, NodeClasses)
+    outcome, about = job.run_shared()
+    guarantee = replace(about.guarantee, n_members=job.request.graph.n_nodes)
+    return _predictions(mechanism, outcome, Metadata(guarantee, about.provenance))
 
 
 def classifier(

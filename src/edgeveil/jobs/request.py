@@ -92,10 +92,18 @@ class ReleaseRequest:
         """The members' names in a ledger: their ids as text."""
         return [str(node) for node in self.graph.nodes.take(self.indices)]
 
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return dict(zip(self.names, self.indices.tolist(), strict=True))
+
     def indices_of(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
-        """Indices of members, increasing, from their names in a ledger."""
-        id_of = type(self.graph.nodes[0])
-        return np.sort(self.graph.nodes.indices([id_of(name) for name in names]))
+        """Indices of members, increasing, from their names in a ledger.
+
+        A batch that another call began may have members whom this one does not ask for.
+        """
+        own, id_of, nodes = self._index_of, type(self.graph.nodes[0]), self.graph.nodes
+        found = [own[name] if name in own else nodes.index(id_of(name)) for name in names]
+        return np.sort(np.array(found, dtype=np.int64))
 
     def price(self) -> Price:
         """What the ledger would charge now."""
@@ -119,7 +127,28 @@ class ReleaseRequest:
         guarantee = guarantee_for(self.graph, self.mechanism, len(able))
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
-    def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> Metadata:
+    def check_graph(self, *, in_memory: bool) -> None:
+        """Refuse, before the charge, rows beyond memory and a graph that breaks a promise.
+
+        ParameterError, and PromiseError, which alone depends on the graph.
+        """
+        self.check_memory(all_rows=in_memory)
+        self.mechanism.check_promise(self.graph)
+
+    def check_memory(self, *, all_rows: bool) -> None:
+        """Refuse (ParameterError) rows that do not fit into memory: all, or some at a time."""
+        rows = len(self.indices)
+        at_once = rows if all_rows else min(rows, rows_at_once(self.graph.n_nodes))
+        needed, there = 8 * at_once * self.width, total_memory()
+        if needed > there:
+            raise ParameterError(
+                f"{at_once:,} rows of {self.width:,} values take {needed / 2**30:,.0f} GiB of "
+                f"memory; this machine has {there / 2**30:,.0f} GiB"
+                + "; edgeveil.release_to writes them to a folder instead"
+                * all_rows
+            )
+
+    def metadata(self, *, noise: NoiseSource | None = None, charged: str = "") -> Metadata:
         """Guarantee and provenance of rows drawn from `noise`, or charged to a ledger (when)."""
         private = self.guarantee.private if noise is None else noise.private
         provenance = Provenance(
@@ -172,28 +201,18 @@ def graph_of(given: Any) -> Graph:
     return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
 
 
-def ask(
+def checked(
     graph: Graph,
     mechanism: Mechanism,
     sources: Iterable[NodeId] | None,
-    how: Options | ReleaseOptions,
+    options: Options | ReleaseOptions,
     *,
     indices: npt.NDArray[np.int64] | None = None,
     lists: ListOptions | None = None,
-    in_memory: bool = False,
-    only_price: bool = False,
 ) -> ReleaseRequest:
-    """Check what is asked for, and its guarantee.
-
-    A caller that has looked up the nodes already gives `indices` instead of `sources`, and `lists`
-    instead of ids of candidates.
-
-    Whatever could fail later for public reasons (calibration, shapes, unknown ids, too little
-    memory for all rows if `in_memory`) fails here, before anything is charged. Only public values
-    are used, except for a guarantee that rests on a promise: a graph may break it (PromiseError).
-    """
+    """A request for a release; see `edgeveil.jobs.job.prepare`. Only public values are used."""
     graph = graph_of(graph)
-    given: Any = _check_options({name: value for name, value in how.items() if value is not None})
+    given: Any = _check_options({name: v for name, v in options.items() if v is not None})
     given["lists"] = lists or _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
     if indices is None:
@@ -205,7 +224,7 @@ def ask(
     if len(listed) == 0:
         raise ParameterError("sources must name at least one node, got none")
     skip = given.pop("skip_exhausted", False)
-    question = ReleaseRequest(
+    request = ReleaseRequest(
         graph=graph,
         mechanism=mechanism,
         indices=listed,
@@ -213,11 +232,10 @@ def ask(
         **given,
     )
     if skip:
-        question = question.without_exhausted()
-    _check_size(question, in_memory=in_memory)
-    if not only_price:
-        mechanism.check_promise(graph)
-    return question
+        request = request.without_exhausted()
+    mechanism.check_nodes(graph.nodes)
+    request.check_memory(all_rows=False)
+    return request
 
 
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarantee:
@@ -244,10 +262,10 @@ def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> 
     return ListOptions(**wanted)
 
 
-def _check_options(how: dict[str, Any]) -> dict[str, Any]:
-    ledger, noise = how.get("ledger"), how.get("noise")
+def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+    ledger, noise = options.get("ledger"), options.get("noise")
     if isinstance(ledger, str | os.PathLike):
-        how["ledger"] = Ledger.open(ledger)
+        options["ledger"] = Ledger.open(ledger)
     elif not isinstance(ledger, Ledger | None):
         raise ParameterError(f"ledger must be a Ledger or its path, got {type(ledger).__name__}")
     if ledger is not None and noise is not None:
@@ -255,20 +273,4 @@ def _check_options(how: dict[str, Any]) -> dict[str, Any]:
     if noise is not None and noise.private:
         # Two releases from one source would share noise, which can be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
-    return how
-
-
-def _check_size(question: ReleaseRequest, *, in_memory: bool) -> None:
-    """Refuse what this many nodes, or this much memory, do not allow."""
-    question.mechanism.check_nodes(question.graph.nodes)
-    rows = len(question.indices)
-    at_once = rows if in_memory else min(rows, rows_at_once(question.graph.n_nodes))
-    width = question.width
-    needed, there = 8 * at_once * width, total_memory()
-    if needed > there:
-        raise ParameterError(
-            f"{at_once:,} rows of {width:,} values take {needed / 2**30:,.0f} GiB of "
-            f"memory; this machine has {there / 2**30:,.0f} GiB"
-            + "; edgeveil.release_to writes them to a folder instead"
-            * in_memory
-        )
+    return options

@@ -72,14 +72,14 @@ class ListOptions(NamedTuple):
 class Task:
     """Compute the rows of a part; the same rows, however often it is run.
 
-    With `about` the result is the bytes of a file of a release's folder, so that workers share the
-    work of encoding it, too.
+    With `metadata` the result is the bytes of a file of a release's folder, so that workers share
+    the work of encoding it, too.
     """
 
     mechanism: Mechanism
     graph: Graph
     shared: Any  # what `Mechanism.fit_shared` gave
-    about: Metadata | None = None
+    metadata: Metadata | None = None
     lists: ListOptions = field(default_factory=ListOptions)
 
     def __call__(
@@ -90,7 +90,7 @@ class Task:
         `check` is called between groups of rows and may raise to stop.
         """
         rows = self._rows(part, noise, check)
-        return rows if self.about is None else file_of(self.result(rows, self.about))
+        return rows if self.metadata is None else file_of(self.result(rows, self.metadata))
 
     def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> RowBlock:
         mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
@@ -114,29 +114,29 @@ class Task:
             return RowBlock(sources, Evidence.joined(evidence), None)
         return RowBlock(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
 
-    def result(self, made: RowBlock, about: Metadata) -> Result:
+    def result(self, block: RowBlock, metadata: Metadata) -> Result:
         """A Release of the rows, or Suggestions made of the evidence."""
         mechanism, nodes = self.mechanism, self.graph.nodes
-        ids = tuple(nodes.take(made.sources.tolist()))
-        if isinstance(made.rows, Evidence):
-            claim = about.guarantee
-            views = local_views(self.graph, made.sources, claim.model, claim.known_edges)
-            lists = mechanism.lists(made.rows, self.shared, views, *self.lists)
+        ids = tuple(nodes.take(block.sources.tolist()))
+        if isinstance(block.rows, Evidence):
+            claim = metadata.guarantee
+            views = local_views(self.graph, block.sources, claim.model, claim.known_edges)
+            lists = mechanism.lists(block.rows, self.shared, views, *self.lists)
             return Suggestions(
                 members=ids,
                 nodes=nodes,
                 lists=lists,
                 friends=np.diff(views.starts),
                 k=self.lists.k,
-                **about._asdict(),
+                **metadata._asdict(),
             )
         return Release(
-            values=made.rows,
-            uncertainty=made.uncertainty,
+            values=block.rows,
+            uncertainty=block.uncertainty,
             sources=ids,
-            columns=nodes if mechanism.output == "scores" else NodeSet.range(made.rows.shape[1]),
+            columns=nodes if mechanism.output == "scores" else NodeSet.range(block.rows.shape[1]),
             output=mechanism.output,
-            **about._asdict(),
+            **metadata._asdict(),
         )
 
 

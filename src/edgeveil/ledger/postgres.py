@@ -76,7 +76,7 @@ class PostgresStore:
     @contextmanager
     def _begun(self, *, write: bool) -> Iterator[Transaction]:
         try:
-            with sessions.connection(self._place, self._connect) as connection:
+            with sessions.connection(self._place, self._connect, self._is_alive) as connection:
                 transaction = Transaction(connection, mark="%s")
                 # Writers: each statement must see what was committed before the lock was taken,
                 # hence READ COMMITTED. Readers: one snapshot for the whole transaction.
@@ -108,6 +108,14 @@ class PostgresStore:
             autocommit=True,
             prepare_threshold=None,  # a prepared plan ignores the values and may be slow
         )
+
+    def _is_alive(self, connection: Any) -> bool:
+        """Whether the server, or something between, has not closed an idle connection."""
+        try:
+            connection.execute("SELECT 1")
+        except self._psycopg.Error:
+            return False
+        return True
 
     def backup(self, target: Path) -> None:
         """Refused: the server has its own tools."""

@@ -41,10 +41,16 @@ def session(place: Hashable) -> Iterator[None]:
 
 
 @contextmanager
-def connection(place: Hashable, connect: Callable[[], Any]) -> Iterator[Any]:
-    """The session's connection, or one for this block alone."""
+def connection(
+    place: Hashable,
+    connect: Callable[[], Any],
+    is_alive: Callable[[Any], bool] = lambda connection: True,
+) -> Iterator[Any]:
+    """The session's connection, if it is still alive, or one for this block alone."""
     key = (os.getpid(), place)
-    opened = _kept.idle.get(key) or connect()
+    opened = _kept.idle.get(key)
+    if opened is None or not is_alive(opened):
+        opened = connect()
     if key in _kept.idle:
         _kept.idle[key] = None  # lent
     try:

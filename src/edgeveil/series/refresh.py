@@ -36,9 +36,10 @@ from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
-from edgeveil.jobs.job import read_shared, stored_shared
+from edgeveil.jobs.drawing import stored_shared
 from edgeveil.jobs.keys import noise_for, parameters_of
 from edgeveil.jobs.request import Progress, graph_of
+from edgeveil.jobs.stored import read_shared
 from edgeveil.jobs.tasks import Engine, Local, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
 from edgeveil.mechanisms.base import local_views

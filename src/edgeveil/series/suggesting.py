@@ -34,7 +34,7 @@ def suggest(
     candidates: Iterable[NodeId] | None = None,
     knows_followers: bool = False,
     mechanism: Mechanism | str | None = None,
-    **how: Unpack[Options],
+    **options: Unpack[Options],
 ) -> Suggestions:
     """Suggest to each member people it may know and is not linked to yet, privately.
 
@@ -85,8 +85,8 @@ def suggest(
         single = isinstance(members, str | int | np.integer)
         members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
         graph.nodes.indices(members)
-    ledger = how.get("ledger")
-    label = how.get("label", "")
+    ledger = options.get("ledger")
+    label = options.get("label", "")
     if ledger is not None and mechanism is not None:
         if had_series(_opened(ledger), label):
             raise LedgerError(
@@ -99,7 +99,7 @@ def suggest(
         if found is not None:
             return found
     everybody = graph.nodes if members is None else members
-    made: Any = release(graph, chosen, everybody, k=k, candidates=candidates, **how)
+    made: Any = release(graph, chosen, everybody, k=k, candidates=candidates, **options)
     assert isinstance(made, Suggestions)  # of what the mechanism gives
     return made
 

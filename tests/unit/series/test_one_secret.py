@@ -14,8 +14,8 @@ import pytest
 import edgeveil
 from edgeveil.errors import LedgerError
 from edgeveil.jobs import keys
-from edgeveil.jobs.job import read_shared
 from edgeveil.jobs.keys import noise_for
+from edgeveil.jobs.stored import read_shared
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.run import shared_numbers
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
