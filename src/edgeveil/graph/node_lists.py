@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError
 from edgeveil.graph import lines
@@ -51,7 +53,8 @@ def read_nodes(
 def node_set(ids: Iterable[Any]) -> NodeSet:
     """The node set of ids in memory, in their order."""
     try:
-        found = NodeSet.of(ids)
+        listed = ids if isinstance(ids, NodeSet | np.ndarray | range) else list(ids)
+        found = NodeSet.of(listed)
     except UnicodeEncodeError as error:
         raise InputError("a node id is not valid Unicode text") from error
     except TypeError as error:
@@ -59,7 +62,7 @@ def node_set(ids: Iterable[Any]) -> NodeSet:
             f"nodes must be node ids or a path to a file of them, got {type(ids).__name__}"
         ) from error
     if found is not ids and found.kind == "str":
-        missing = sum(node in _MISSING for node in found)
+        missing = sum(map(_MISSING.__contains__, listed))
         if missing:
             are = counted(missing, "node id", "are")
             raise InputError(f"{are} NaN, NULL or the like, a missing value")

@@ -64,14 +64,16 @@ def read_rows(rows: Sequence[Any], reading: Reading, *, directed: bool) -> Graph
         return _read_frame(frame, reading, where, directed=directed)
     weighted = 0
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, list | tuple) or not (
-            len(row) == 2 or (len(row) == 3 and is_weight(row[2]))
-        ):
-            raise InputError(
-                f"{where}, entry {number}: an edge in a list is a pair of ids, (a, b), or a "
-                "triple with a weight, (a, b, 0.5); pass a matrix or an edge_index as a numpy array"
-            )
-        weighted += len(row) == 3 and weight_of(row[2]) != 1
+        if isinstance(row, list | tuple):
+            if len(row) == 2:
+                continue
+            if len(row) == 3 and is_weight(row[2]):
+                weighted += weight_of(row[2]) != 1
+                continue
+        raise InputError(
+            f"{where}, entry {number}: an edge in a list is a pair of ids, (a, b), or a triple "
+            "with a weight, (a, b, 0.5); pass a matrix or an edge_index as a numpy array"
+        )
     may_be_matrix = len(rows) in (2, *({len(row) for row in rows} & {3}))
     if may_be_matrix and not any(isinstance(row, tuple) for row in rows):
         raise InputError(
