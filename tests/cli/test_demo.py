@@ -8,6 +8,7 @@ import re
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,7 @@ class Shown:
     lines: list[str]
     said: str
     page: dict
+    years: dict
     split: HiddenEdges
 
 
@@ -44,14 +46,17 @@ def shown(tmp_path_factory):
         patch.setattr(edgeveil.graph.datasets, "social_network", small)
         patch.chdir(out.parent)
         assert main(["demo", "--members", "3"]) == 0
-    assert printed.getvalue().endswith(f"\n{out}\n")
-    lines = printed.getvalue().splitlines()[:-1]
-    text = out.read_text(encoding="utf-8")
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    second = out.with_name("edgeveil-demo-years.html")
+    assert printed.getvalue().endswith(f"\n{out}\n{second}\n")
+    lines = printed.getvalue().splitlines()[:-2]
+    page, years = (
+        json.loads(re.search(r'id="data">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)[1])
+        for path in (out, second)
+    )
     network = small()
     u, v = network.graph.adjacency().nonzero()
     split = hide_edges(Graph.from_edges(u, v, NodeSet.of_strings(network.names)))
-    return Shown(lines, said.getvalue(), json.loads(data.group(1)), split)
+    return Shown(lines, said.getvalue(), page, years, split)
 
 
 def _cells(shown: Shown, start: str) -> list[list[str]]:
@@ -104,6 +109,26 @@ def test_80_columns_are_enough_and_the_promise_is_said(shown):
     assert max(map(len, shown.lines)) <= 80
     assert "protects from that member every friendship between other people" in shown.said
     assert any(line.startswith("By chance, a private list can find more") for line in shown.lines)
+
+
+def test_years_are_predicted_from_those_of_the_others(shown):
+    made = shown.years["predictions"]
+    assert made["n_nodes"] + made["n_labelled"] == 800
+    assert made["classes"] == [str(year) for year in range(2016, 2026)]
+    assert (made["private"], made["epsilon"]) == (True, 1.0)
+    [row] = [line.split() for line in shown.lines if line.startswith("  in truth")]
+    right = [float(cell) for cell in row[2:]]
+    assert len(right) == 4
+    assert right[-1] > 0.5, "a year in ten is right by chance"
+    assert "years that members have told are not protected" in shown.said
+
+
+def test_pages_of_an_earlier_demo_stay_unless_told_otherwise(run):
+    Path("mine-years.html").write_text("mine")
+    done = run("demo --out mine.html")
+    assert done.returncode == 2
+    assert "mine-years.html exists; --overwrite replaces it" in done.stderr
+    assert Path("mine-years.html").read_text() == "mine"
 
 
 def test_nobody_to_measure_is_refused(run):

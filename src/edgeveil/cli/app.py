@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cyclopts import App
 
 COMMANDS = {
-    "demo": "Make private lists for six members of a built-in network, and a page of them.",
+    "demo": "Make private lists and predictions from a built-in network, and a page of each.",
     "suggest": "Suggest to members whom they may know, privately.",
     "refresh": "Give everybody a new list from today's graph; charge members once, on joining.",
     "report": "Make a page of private lists: whom members may know, and how sure that is.",

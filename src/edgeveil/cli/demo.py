@@ -1,4 +1,4 @@
-"""``edgeveil demo``: whom six members of a built-in network may know, and a page of it."""
+"""``edgeveil demo``: lists for six members of a built-in network, years of others, and pages."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ _PAGE = Path("edgeveil-demo.html")
 _FRIENDS = (130, 80, 50, 30, 20, 10)  # approximate degrees of the members shown
 _EPSILON, _PLACES = 1.0, 10
 _K = 20
+_YEARS = (0.25, 0.5, 1.0, 2.0)  # epsilons of the second part
+_FIRST_YEAR = 2016
 _BEST = "resource allocation"  # one line without privacy is enough
 
 
@@ -36,21 +38,23 @@ def demo(
     members: int = 100,
     seed: int = 0,
 ) -> None:
-    """Make private lists for six members of a built-in network, and a page of them.
+    """Make private lists and predictions from a built-in network, and a page of each.
 
-    The demo hides a tenth of the friendships, makes lists from the others, and
-    counts the hidden friends on them. Beside these are popularity, lists without
-    privacy, and the limit of lists that are made from common friends and
-    popularity. It takes less than a minute.
+    The first part hides a tenth of the friendships, makes lists from the others,
+    and counts the hidden friends on them. Beside these are popularity, lists
+    without privacy, and the limit of lists that are made from common friends and
+    popularity. In the second part half of the members have said which school year
+    they are in, and the years of the others are predicted. It takes less than a
+    minute.
     Example: edgeveil demo --out demo.html
 
     Parameters
     ----------
     out
-        The page to write: one file that opens offline. By default
-        edgeveil-demo.html, which replaces the page of an earlier demo.
+        The page of lists: one file that opens offline. By default edgeveil-demo.html, which
+        replaces the page of an earlier demo. That of school years has -years in its name.
     overwrite
-        Replace a page that exists, if --out names it.
+        Replace pages that exist, if --out names them.
     members
         How many members of each degree group are measured.
     seed
@@ -62,10 +66,11 @@ def demo(
     from edgeveil.report.list_page import member_lists
 
     check_int("members", members, 1, 10_000)
-    if out is None:
-        out = _PAGE
-    else:
-        check_out(out, overwrite=overwrite)
+    replaced = overwrite or out is None
+    out = out or _PAGE
+    check_out(out, overwrite=replaced)
+    second = out.with_name(f"{out.stem}-years{out.suffix}")
+    check_out(second, overwrite=replaced)
     start = time.perf_counter()
     graph = named_network(seed)
     split = hide_edges(graph, seed=seed)
@@ -96,8 +101,9 @@ def demo(
         ],
     )
     write_page(out, page)
-    say(f"Done in {time.perf_counter() - start:.0f} s. Open this page in a browser:")
-    sys.stdout.write(f"{out.resolve()}\n")
+    _show_years(graph, seed, second)
+    say(f"Done in {time.perf_counter() - start:.0f} s. Open these pages in a browser:")
+    sys.stdout.write(f"{out.resolve()}\n{second.resolve()}\n")
 
 
 def named_network(seed: int) -> ev.Graph:
@@ -161,6 +167,53 @@ def _print_hits(results: Sequence[Result]) -> None:
         "\nwithout privacy; private lists use another score and may find more.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
+
+
+def _show_years(graph: ev.Graph, seed: int, out: Path) -> None:
+    """Predict the school years of half of the members from those of the others."""
+    import numpy as np
+
+    from edgeveil.report import page_from_predictions, write_page
+
+    first = ev.datasets.social_network(seed=seed).labels.argmax(axis=1)
+    years = dict(zip(graph.nodes, (np.ravel(first) + _FIRST_YEAR).tolist(), strict=True))
+    rng = np.random.default_rng(seed)
+    told = {member: year for member, year in years.items() if rng.random() < 0.5}
+    say(
+        f"Second part: {len(told):,} members have said which school year they are in. Do private "
+        "predictions find the years of the others?"
+    )
+    lines = [["epsilon", *(f"{epsilon:g}" for epsilon in _YEARS)]]
+    said, right = ["  as published"], ["  in truth"]
+    for epsilon in _YEARS:
+        made = ev.classify(graph, told, epsilon=epsilon)
+        found = zip(made.nodes, made.classified, strict=True)
+        right.append(f"{np.mean([years[node] == year for node, year in found]):.2f}")
+        said.append("-" if made.accuracy is None else f"{made.accuracy:.2f}")
+        if epsilon == _EPSILON:
+            page = page_from_predictions(
+                made,
+                title="School years, predicted privately",
+                without="year frequencies",
+                summary=[
+                    f"A generated network of {graph.n_nodes:,} members. {len(told):,} of them have "
+                    "said which school year they are in; the years of the others are predicted "
+                    "from these and from all friendships."
+                ],
+            )
+            write_page(out, page)
+    alone = np.bincount(list(told.values())).max() / len(told)
+    sys.stdout.write(
+        f"\nShare of right years, by epsilon. Always the most frequent year: {alone:.2f}. What is\n"
+        "published is measured on a tenth of the members with a year, set aside.\n\n"
+    )
+    _write_columns([*lines, said, right], [17, *[7] * len(_YEARS)])
+    say(
+        "Anyone may see these predictions. They protect every friendship from everybody, for all "
+        f"members together: with or without it, nothing on the page is more than e^{_EPSILON:g} "
+        f"(about {math.exp(_EPSILON):.2f}) times as likely. The years that members have told are "
+        "not protected. The share in truth is for the curator only."
+    )
 
 
 def _write_columns(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
