@@ -148,3 +148,12 @@ def test_a_configuration_file_cannot_ask_for_the_curators_part(run):
     done = run("report follows.csv --member bob --epsilon 1 --config c.toml")
     assert done.returncode == 2
     assert "accuracy" in done.stderr
+
+
+def test_words_of_other_graphs_are_on_the_page(folder, run):
+    line = "report follows.csv --member alice --member bob --epsilon 1 --out page.html"
+    assert run(f"{line} --words accounts,payments").returncode == 0
+    page = (folder / "page.html").read_text()
+    assert "Suggested to 2 accounts, privately" in page
+    assert "Show this list only to the account it was made for" in page
+    assert run(f"{line} --overwrite --words accounts").returncode == 2

@@ -204,3 +204,19 @@ def test_seeded_predictions_are_not_private_on_their_page(labelled):
     made = classify(graph, labels, epsilon=1.0, noise=NoiseSource.insecure(1))
     shown = page_from_predictions(made, title="t").predictions
     assert (shown.private, shown.in_short) == (False, "")
+
+
+def test_page_speaks_the_words_of_its_lists():
+    graph = social_network(300, average_degree=12, seed=3).graph
+    hidden = Graph.from_edges([7, 7], [8, 9], graph.nodes)
+    made = suggest(graph, 7, 1.0).in_words("accounts,payments")
+    results = evaluate(graph, 1.0, sources=5, k=10).results
+    page = page_from_releases([made], graph, hidden=hidden, results=results, title="For 7")
+    (note,) = page.notes
+    assert note.startswith("A tenth of the payments was hidden")
+    assert "each account's hidden accounts" in note
+    assert "between other accounts" in page.lists[0].in_short
+    assert {one.truth for one in page.lists} == {"one of 2 hidden accounts"}
+    words = " ".join([note, *(f"{one.in_short} {one.remark} {one.truth}" for one in page.lists)])
+    words += " ".join(row.why for one in page.lists for row in one.rows)
+    assert not {"friend", "friends", "member", "people"} & set(words.split())

@@ -14,6 +14,7 @@ from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.results.nouns import FRIENDS, Nouns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,6 +71,7 @@ def report(
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
         raise ParameterError("--accuracy is for the curator: name a page for it with --out")
+    Nouns.of(lists.words)  # refuses what are no nouns
     check_release(how, out, ".html", ".htm", inputs=(graph, lists.members))
     if of_series:
         _report_series(graph, lists, accuracy, out, per_member, how)
@@ -84,6 +86,7 @@ def report(
     _check_number(len(wanted))
 
     def write_output(made: ev.Suggestions) -> None:
+        made = made.in_words(lists.words)
         if per_member is not None:
             _write_per_member(made, per_member, setup.ledger)
         if out is not None:
@@ -145,6 +148,7 @@ def _report_series(
     made = lists_of_series(setup.ledger, how.label, asked, wanted, k=lists.k)
     if made is None:
         raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
+    made = made.in_words(lists.words)
     if per_member is not None:
         _write_per_member(made, per_member, setup.ledger)
     if out is not None:
@@ -165,7 +169,7 @@ def _write_page(
     page = page_from_releases(
         [made],
         truth,
-        title=_title(f"{len(made.members):,} members" if others else str(first), made),
+        title=_title(made.nouns.counted_members(len(made.members)) if others else str(first), made),
         name=name,
         results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, made.k),
         ledger=ledger,
@@ -200,6 +204,8 @@ def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | No
 
 
 def _title(whom: str, made: ev.Suggestions) -> str:
+    if made.nouns != FRIENDS:
+        return f"Suggested to {whom}, privately"
     act = "follow" if made.provenance.parameters.get("directed") else "know"
     return f"Whom {whom} may {act}, privately"
 
@@ -216,5 +222,5 @@ def measured(
             name, graph, tried, k=k, per_group=members, seed=seed, progress=progress
         )
     if not found:
-        say("Nobody with 5 friends or more has one that was hidden: accuracy is not measured.")
+        say("Nobody with 5 edges or more has one that was hidden: accuracy is not measured.")
     return found

@@ -23,6 +23,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.report.page import ListedNode, MemberList, PageData
 from edgeveil.report.spending import factor, spending_of
+from edgeveil.results.nouns import FRIENDS, Nouns, singular
 from edgeveil.results.release import Release
 from edgeveil.results.suggestions import Suggestions
 
@@ -30,11 +31,11 @@ _TOP = 20
 _LINES = {"suggest": "private lists", "resource allocation": "without privacy"}
 _OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough
 _NOTE = (
-    "A tenth of the edges was hidden, and lists were made from the others. {metric}: of a member's "
-    "hidden friends, the share that is on a list of {k}. Popularity gives nearly the same list to "
-    "everybody. Without privacy, strangers are ordered by resource allocation, a usual score of "
-    "common friends. No private list finds more than the limit on average, as long as popularity "
-    "is the best guide beside common friends (docs/theory/limits.md)."
+    "A tenth of the {edges} was hidden, and lists were made from the others. {metric}: the share "
+    "of each {member}'s hidden {neighbours} that is on a list of {k}. Popularity gives nearly "
+    "the same list to everybody. Without privacy, strangers are ordered by resource allocation, a "
+    "usual score of common {neighbours}. No private list finds more than the limit on average, as "
+    "long as popularity is the best guide beside common {neighbours} (docs/theory/limits.md)."
 )
 
 
@@ -51,6 +52,7 @@ def page_from_releases(
 ) -> PageData:
     """What the report page shows of some releases.
 
+    Suggestions speak the words that `Suggestions.in_words` gave them, and so does the page.
     Without `graph`, `results` and `ledger`, the page is made only from what was released, so
     anyone who may see all of `releases` may see the page.
 
@@ -99,8 +101,23 @@ def page_from_releases(
         summary=summary,
         lists=member_lists(releases, graph, name, hidden),
         results=shown,
-        notes=[_NOTE.format(metric=metric, k=metric.removeprefix("hits@")) for metric in metrics],
+        notes=[_note(metric, _nouns_of(releases)) for metric in metrics],
         spending=None if ledger is None else spending_of(ledger),
+    )
+
+
+def _nouns_of(releases: Sequence[Release | Suggestions]) -> Nouns:
+    """The words of the first suggestions; friends, if there are none."""
+    return next((made.nouns for made in releases if isinstance(made, Suggestions)), FRIENDS)
+
+
+def _note(metric: str, nouns: Nouns) -> str:
+    return _NOTE.format(
+        metric=metric,
+        k=metric.removeprefix("hits@"),
+        edges="edges" if nouns == FRIENDS else nouns.edges,
+        member=nouns.member,
+        neighbours=nouns.neighbours,
     )
 
 
@@ -138,9 +155,10 @@ def member_lists(
             right, truth = {row.node for row in best}, "also on the list without privacy"
         else:
             right = set(graph.nodes.take(hidden.neighbours(at)))
-            truth = (
-                f"one of {len(right)} hidden friends" if len(right) != 1 else "the hidden friend"
-            )
+            nouns = _nouns_of(releases)
+            truth = f"one of {len(right)} hidden {nouns.neighbours}"
+            if len(right) == 1:
+                truth = f"the hidden {singular(nouns.neighbours)}"
         friends = graph.degrees[at] + (0 if hidden is None else hidden.degrees[at])
         group = group_of(int(friends))
         for one in made:
@@ -161,7 +179,7 @@ def _released(
         ]
         if words := release.remark(member):
             remark = f"{words[0].upper()}{words[1:]}."
-        in_short = _in_short(release.guarantee)
+        in_short = _in_short(release.guarantee, release.nouns)
     else:
         without = set(left_out) & set(release.columns)
         rows = [
@@ -183,17 +201,17 @@ def _released(
     )
 
 
-def _in_short(claim: Guarantee) -> str:
+def _in_short(claim: Guarantee, nouns: Nouns = FRIENDS) -> str:
     """What is protected, in everyday words for a member; "" if only the exact statement will do."""
     if not claim.protects or claim.model != "joint" or claim.delta or not 0 < claim.epsilon <= 10:
         return ""
-    what = "between other people"
+    what = "between other people" if nouns == FRIENDS else f"between other {nouns.members}"
     if claim.known_edges == "outgoing":
-        what = "that the member has not made itself"
+        what = f"that the {nouns.member} has not made itself"
     words = (
-        "Show this list only to the member it was made for. Noise protects every connection "
-        f"{what}: with or without it, no list is more than {factor(claim.epsilon):,.2f} times as "
-        "likely."
+        f"Show this list only to the {nouns.member} it was made for. Noise protects every "
+        f"connection {what}: with or without it, no list is more than "
+        f"{factor(claim.epsilon):,.2f} times as likely."
     )
     if claim.promise:
         words += " This holds under a public promise, which the exact guarantee names."
