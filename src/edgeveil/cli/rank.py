@@ -53,24 +53,20 @@ def rank(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release, print_lists
-    from edgeveil.jobs.api import known_to
+    from edgeveil.jobs.api import check_left_out, known_to
 
     check_int("-k", k)
     if source is None and sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
-    given = {"epsilon": epsilon, **parameters.given()}
-    chosen = make_mechanism(mechanism, "scores", **given)
+    choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
+    check_left_out(choose(), neighbours=leave_out_neighbours)  # options, before any file is read
     check_release(how, out, *TABLES, inputs=(graph, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None
     if out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    if leave_out_neighbours and chosen.guarantee(1).model == "public":
-        raise ParameterError("--leave-out-neighbours would show them to anyone: only --model joint")
     setup = Setup.of(how)
     private = setup.read(graph)
-    nodes = private.nodes
-    if mechanism is None:  # which one is recommended depends on the number of nodes
-        chosen = make_mechanism(None, "scores", n_nodes=len(nodes), **given)
+    nodes, chosen = private.nodes, choose(n_nodes=private.n_nodes)
     wanted = wanted_nodes(nodes, source, sources, "--sources")
     among = None
     if candidates is not None:

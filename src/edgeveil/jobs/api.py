@@ -144,14 +144,19 @@ def rank(
     return made.showing(without=left_out, candidates=candidates)
 
 
-def known_to(
-    graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
-) -> list[NodeId]:
-    """The nodes to leave out of a ranking for `source`: itself, its neighbours, or both."""
+def check_left_out(mechanism: Mechanism, *, neighbours: bool) -> None:
+    """Refuse (ParameterError) to show a source's neighbours by leaving them out."""
     if neighbours and mechanism.guarantee(1).model == "public":
         raise ParameterError(
             "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
         )
+
+
+def known_to(
+    graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
+) -> list[NodeId]:
+    """The nodes to leave out of a ranking for `source`: itself, its neighbours, or both."""
+    check_left_out(mechanism, neighbours=neighbours)
     index = graph.nodes.index(source)
     known = graph.neighbours(index).tolist() if neighbours else []
     return graph.nodes.take([index] * itself + known)
