@@ -290,3 +290,20 @@ def test_report_without_a_graph_or_a_series_says_what_is_missing(weeks, run):
     done = run(f"{REPORT} --member member3 --epsilon 1")
     assert done.returncode == 2
     assert "name the graph" in done.stderr
+
+
+def test_excluded_pairs_are_on_no_list_that_is_shown(weeks, run):
+    Path("blocks.csv").write_text("member,other\nmember3,member5\nmember3,somebody else\n")
+    Path("among.txt").write_text("member4\nmember5\nmember6\n")
+    shown = "--exclude blocks.csv --candidates among.txt"
+    done = run(f"{WEEKLY.format(1)} --out lists --per-member members {shown}")
+    assert done.returncode == 0
+    assert "1 of 2 pairs names somebody who is not in the node list" in done.stderr
+    assert "member5" not in Path("members/0001/member3.csv").read_text()
+    found = run(f"{SINGLE} --member member3 --member member5 {shown} --format json")
+    rows = json.loads(found.stdout)["rows"]
+    listed = {name: {row["node"] for row in rows if row["member"] == name} for name in
+              ("member3", "member5")}  # fmt: skip
+    assert listed["member3"] <= {"member4", "member6"}
+    assert "member3" not in listed["member5"]
+    assert run(f"{SINGLE} --member member3 --exclude among.txt").returncode == 4

@@ -233,6 +233,30 @@ class Lists:
     words: Nouns = None
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Suggestable:
+    """Who may be suggested, and whom not to whom: applied whenever lists are shown, for nothing.
+
+    Parameters
+    ----------
+    candidates
+        File with one id per line. Lists name only these. It must not be made from edges.
+    exclude
+        File of blocks and dismissals, a line each: member,other keeps both off each
+        other's list, member,other,one the other off the member's. It must not be made from edges
+        of others. Who notices that a name has gone learns of the block, whatever epsilon.
+    """
+
+    candidates: Candidates = None
+    exclude: Annotated[Path | None, default("nobody")] = None
+
+    @property
+    def files(self) -> tuple[Path | None, Path | None]:
+        """Both files."""
+        return self.candidates, self.exclude
+
+
 @Parameter(name="*", group="Parameters of mechanisms")
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
@@ -285,4 +309,5 @@ class Parameters:
 GRAPH_FILE = GraphFile()
 RELEASING = Releasing()
 LISTS = Lists()
+SUGGESTABLE = Suggestable()
 PARAMETERS = Parameters()

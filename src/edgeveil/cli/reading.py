@@ -13,14 +13,15 @@ from tempfile import TemporaryFile
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.words import counted
-from edgeveil.cli.options import GraphFile, Releasing
+from edgeveil._internal.words import counted, some_of
+from edgeveil.cli.options import GraphFile, Releasing, Suggestable
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
+from edgeveil.graph.exclusions import Exclusion, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import read_graph
 from edgeveil.graph.node_lists import read_nodes
-from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.nodes import NodeId, NodeSet
 
 TABLES = (".parquet", ".json", ".csv")
 
@@ -88,6 +89,22 @@ def wanted_nodes(
             raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
     _, first_of = np.unique(wanted, return_index=True)
     return wanted[np.sort(first_of)]
+
+
+def who_may_be_suggested(
+    shown: Suggestable, nodes: NodeSet
+) -> tuple[list[NodeId] | None, list[Exclusion] | None]:
+    """The candidates and the excluded pairs in the files of --candidates and --exclude."""
+    among = pairs = None
+    if shown.candidates is not None:
+        among = nodes.take(wanted_nodes(nodes, None, shown.candidates, "--candidates"))
+    if shown.exclude is not None:
+        pairs = read_exclusions(shown.exclude)
+        _, unknown = excluded_pairs(pairs, nodes)
+        if unknown:
+            have = some_of(unknown, len(pairs), "pair", "name")
+            say(f"{shown.exclude}: {have} somebody who is not in the node list: no effect.")
+    return among, pairs
 
 
 def check_out(

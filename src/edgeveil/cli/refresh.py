@@ -26,6 +26,7 @@ def refresh(
     *,
     epsilon: options.Epsilon = None,
     k: options.Length = 20,
+    shown: options.Suggestable = options.SUGGESTABLE,
     out: Path | None = None,
     per_member: Path | None = None,
     date: Annotated[Day | None, default("today")] = None,
@@ -71,7 +72,7 @@ def refresh(
     words
         What members and edges are called in the summary: accounts,payments.
     """
-    from edgeveil.cli.reading import check_folder
+    from edgeveil.cli.reading import check_folder, who_may_be_suggested
     from edgeveil.cli.releasing import Setup, confirm
     from edgeveil.mechanisms import Suggest
     from edgeveil.results.nouns import Nouns
@@ -106,6 +107,7 @@ def refresh(
         "knows_followers": knows_followers,
         "nodes_from_edges": nodes_from_edges,
     }
+    candidates, exclude = who_may_be_suggested(shown, today.nodes)
     price = price_refresh(today, **series)
     if how.dry_run:
         _print_price(price, how, setup.ledger_name)
@@ -125,6 +127,8 @@ def refresh(
                 date=None if date is None else date.isoformat(),
                 engine=setup.engine,
                 progress=progress,
+                candidates=candidates,
+                exclude=exclude,
                 most_loss=1.0 if accept_loss else MOST_LOSS,
                 purpose=how.purpose,
                 operator=how.operator,

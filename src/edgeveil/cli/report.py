@@ -30,6 +30,7 @@ def report(
     /,
     *,
     lists: options.Lists = options.LISTS,
+    shown: options.Suggestable = options.SUGGESTABLE,
     accuracy: options.Flag = False,
     out: Annotated[
         Path | None, options.default("edgeveil-report.html, unless --per-member is given")
@@ -58,8 +59,9 @@ def report(
         member.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_release
+    from edgeveil.cli.reading import check_release, who_may_be_suggested
     from edgeveil.cli.releasing import make_release, read_for_lists
+    from edgeveil.jobs.request import candidates_of
     from edgeveil.jobs.tasks import ListOptions
     from edgeveil.series.campaign import is_series
 
@@ -72,9 +74,9 @@ def report(
     elif accuracy and out is None:
         raise ParameterError("--accuracy is for the curator: name a page for it with --out")
     Nouns.of(lists.words)  # refuses what are no nouns
-    check_release(how, out, ".html", ".htm", inputs=(graph, lists.members))
+    check_release(how, out, ".html", ".htm", inputs=(graph, lists.members, *shown.files))
     if of_series:
-        _report_series(graph, lists, accuracy, out, per_member, how)
+        _report_series(graph, lists, shown, accuracy, out, per_member, how)
         return
     if graph is None:
         raise ParameterError(
@@ -92,7 +94,9 @@ def report(
         if out is not None:
             _write_page(made, graph.name, out, setup.ledger, private if accuracy else None)
 
-    make_release(private, chosen, wanted, setup, write_output, out=None, lists=ListOptions(lists.k))
+    among = candidates_of(private.nodes, *who_may_be_suggested(shown, private.nodes))
+    wanted_lists = ListOptions(lists.k, among)
+    make_release(private, chosen, wanted, setup, write_output, out=None, lists=wanted_lists)
 
 
 def _check_number(n_members: int) -> None:
@@ -106,13 +110,14 @@ def _check_number(n_members: int) -> None:
 def _report_series(
     graph: Path | None,
     lists: options.Lists,
+    shown: options.Suggestable,
     accuracy: bool,
     out: Path | None,
     per_member: Path | None,
     how: options.Releasing,
 ) -> None:
     """Make the page of a label's series, or of some of its lists. Nobody is charged."""
-    from edgeveil.cli.reading import check_folder, wanted_nodes
+    from edgeveil.cli.reading import check_folder, wanted_nodes, who_may_be_suggested
     from edgeveil.cli.releasing import Setup
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import spending_of
@@ -145,7 +150,10 @@ def _report_series(
         return
     wanted = nodes.take(wanted_nodes(nodes, lists.member, lists.members, "--members"))
     _check_number(len(wanted))
-    made = lists_of_series(setup.ledger, how.label, asked, wanted, k=lists.k)
+    among, pairs = who_may_be_suggested(shown, nodes)
+    made = lists_of_series(
+        *(setup.ledger, how.label, asked, wanted), k=lists.k, candidates=among, exclude=pairs
+    )
     if made is None:
         raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
     made = made.in_words(lists.words)

@@ -10,6 +10,7 @@ from edgeveil._internal.words import counted
 from edgeveil.cli.output import say
 from edgeveil.cli.releasing import Setup, deliver, say_guarantee
 from edgeveil.errors import ParameterError
+from edgeveil.graph.exclusions import Exclusion
 from edgeveil.graph.nodes import NodeId
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
@@ -24,6 +25,7 @@ def put_out_series(
     out: Path | None,
     k: int,
     candidates: list[NodeId] | None,
+    exclude: list[Exclusion] | None,
 ) -> None:
     """Print or write lists of a label's series, without a charge; by default of all members."""
     how, name = setup.how, setup.how.label or "this graph"
@@ -37,7 +39,12 @@ def put_out_series(
             f"the lists of {name} are a series: another mechanism needs another label"
         )
     assert setup.ledger is not None
-    made = lists_of_series(setup.ledger, how.label, mechanism, members, k=k, candidates=candidates)
+    made = lists_of_series(
+        *(setup.ledger, how.label, mechanism, members),
+        k=k,
+        candidates=candidates,
+        exclude=exclude,
+    )
     assert made is not None  # the label has or had a series
     about = made.provenance
     words = (

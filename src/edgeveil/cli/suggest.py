@@ -21,7 +21,7 @@ def suggest(
     *,
     lists: options.Lists = options.LISTS,
     all: options.Flag = False,  # noqa: A002  (the option's name)
-    candidates: options.Candidates = None,
+    shown: options.Suggestable = options.SUGGESTABLE,
     knows_followers: options.Flag = False,
     out: Path | None = None,
     per_member: Path | None = None,
@@ -39,8 +39,6 @@ def suggest(
     ----------
     all
         Make a list for everybody.
-    candidates
-        File with one id per line. Lists name only these.
     knows_followers
         With --directed keep: members know who follows them. Edges to a member are then not
         protected from it, and its followers may rank higher.
@@ -53,9 +51,10 @@ def suggest(
         How to make the lists: the built-in mechanism, or your own as package.module:Class.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
+    from edgeveil.cli.reading import TABLES, check_release, who_may_be_suggested
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
     from edgeveil.cli.series_lists import put_out_series
+    from edgeveil.jobs.request import candidates_of
     from edgeveil.jobs.tasks import ListOptions
     from edgeveil.results.nouns import Nouns
     from edgeveil.series import had_series
@@ -65,7 +64,7 @@ def suggest(
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
     nouns = Nouns.of(lists.words)
-    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, candidates))
+    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, *shown.files))
     choose = partial(
         make_mechanism,
         mechanism,
@@ -77,9 +76,7 @@ def suggest(
     setup, private, chosen, wanted = read_for_lists(
         graph, lists, how, choose, per_member, ".csv", everybody=all
     )
-    among = None
-    if candidates is not None:
-        among = wanted_nodes(private.nodes, None, candidates, "--candidates")
+    among = who_may_be_suggested(shown, private.nodes)
 
     def write_output(made: Any) -> None:
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
@@ -110,10 +107,9 @@ def suggest(
 
     if setup.ledger is not None and had_series(setup.ledger, how.label):
         members = None if all else private.nodes.take(wanted)
-        others = None if among is None else private.nodes.take(among)
-        put_out_series(setup, chosen, members, write_output, out, lists.k, others)
+        put_out_series(setup, chosen, members, write_output, out, lists.k, *among)
         return
-    options_of_lists = ListOptions(lists.k, among)
+    options_of_lists = ListOptions(lists.k, candidates_of(private.nodes, *among))
     make_release(private, chosen, wanted, setup, write_output, out=out, lists=options_of_lists)
 
 

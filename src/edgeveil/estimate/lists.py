@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _list_kernels as kernels
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.rows import LocalViews, exact_weights
 
 Vector = npt.NDArray[np.float64]
@@ -238,7 +239,7 @@ def make_lists(
     evidence: Evidence,
     rate: float,
     k: int,
-    candidates: Indices | None = None,
+    candidates: Candidates | None = None,
     windows: npt.NDArray[np.int64] | None = None,
 ) -> Lists:
     """The best k strangers of each member.
@@ -252,17 +253,18 @@ def make_lists(
         1 / scale of the noise on the sums.
     k : int
         Length of a list, at most.
-    candidates : array of int, optional
-        Who may be suggested; public.
+    candidates : Candidates, optional
+        Who may be suggested, and to whom not.
     windows : array of shape (members,), optional
         How many times noise was drawn for the evidence of each member; by default once.
     """
     m, n = len(views.sources), len(popularity.log_degrees)
-    allowed, order = np.zeros(0, dtype=np.bool_), popularity.order
-    if candidates is not None:
-        allowed = np.zeros(n, dtype=np.bool_)
-        allowed[candidates] = True
+    candidates = candidates or Candidates()
+    allowed, order = candidates.allowed(n), popularity.order
+    if len(allowed):
         order = order[allowed[order]]
+    # The loop leaves out friends; who is excluded is left out in the same way.
+    hidden, hidden_starts = candidates.beside(views.sources, views.lists, views.starts, n)
     starts, size = np.empty(m + 1, dtype=np.int64), m * min(k, n)
     nodes, above = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     scores, sums = np.empty(size), np.empty(size)
@@ -270,8 +272,8 @@ def make_lists(
     follower_starts = np.cumsum([0, *map(len, views.followers or [()] * m)])
     kernels.best_of_rows(
         _ints(views.sources),
-        _ints(views.lists),
-        _ints(views.starts),
+        _ints(hidden),
+        _ints(hidden_starts),
         _ints(evidence.starts),
         _ints(evidence.nodes),
         _reals(evidence.sums),

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.evaluation.hits import (
     ALL_GROUPS,
@@ -83,7 +84,7 @@ def lists_of_series(
     *,
     k: int = 20,
     n_first: int | None = None,
-    candidates: npt.NDArray[np.int64] | None = None,
+    candidates: Candidates | None = None,
 ) -> Iterator[Listed]:
     """The lists of a series at some snapshots, as `edgeveil.refresh` would have made them.
 
@@ -105,7 +106,7 @@ def lists_of_series(
         Length of a list.
     n_first : int, optional
         Nodes of the first snapshot, whose degrees are released; by default all.
-    candidates : array of int, optional
+    candidates : Candidates, optional
         Who may be suggested.
     """
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed)
@@ -220,7 +221,7 @@ def measure_history(
 
     progress(0, 1 + 2 * len(epsilons))
     add(POPULARITY, None, hits_of_popularity(split, members, snapshots, k))
-    candidates = np.flatnonzero(history.present)
+    candidates = Candidates(np.flatnonzero(history.present))
     for i, epsilon in enumerate(epsilons):
         rules = {BASE: BASE_ONLY, SERIES: WindowRule.for_epsilon(epsilon)}
         for j, (name, rule) in enumerate(rules.items()):

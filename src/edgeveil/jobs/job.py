@@ -246,10 +246,10 @@ def release(
         values do not depend on it.
     progress : callable, optional
         Called with the number of rows done and the number of all rows.
-    k, candidates : int and iterable of ids, optional
-        Suggestions only: length of a list (20 by default), and who may be suggested; `candidates`
-        must not depend on edges. With a ledger, another k or other candidates charge nothing:
-        lists are made from what is stored.
+    k, candidates, exclude : optional
+        Suggestions only: length of a list (20 by default), who may be suggested, and whom not to
+        whom; as for `edgeveil.suggest`. With a ledger, others charge nothing: lists are made from
+        what is stored.
 
     Raises
     ------

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import BudgetError, ParameterError
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import STORED
+from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.nodes import NodeId, NodeSet
@@ -52,10 +54,11 @@ class Options(TypedDict, total=False):
 
 
 class ReleaseOptions(Options, total=False):
-    """What a call for any mechanism takes; k and candidates are for lists."""
+    """What a call for any mechanism takes; k, candidates and exclude are for lists."""
 
     k: int | None
     candidates: Iterable[NodeId] | None
+    exclude: Exclude | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,11 +170,16 @@ class ReleaseRequest:
         """The parameters of the lists, as plain public data; empty for other kinds of rows."""
         if self.mechanism.output != "suggestions":
             return {}
-        k, among = self.lists
-        if among is None:
-            return {"k": int(k), "candidates": "all"}
-        named = NodeSet.of(self.graph.nodes.take(np.sort(among)))
-        return {"k": int(k), "candidates": named.digest(b"candidates").hexdigest()}
+        k, wanted = self.lists
+        made = {"k": int(k), "candidates": "all"}
+        if wanted is not None and wanted.nodes is not None:
+            named = NodeSet.of(self.graph.nodes.take(np.sort(wanted.nodes)))
+            made["candidates"] = named.digest(b"candidates").hexdigest()
+        if wanted is not None and len(wanted.excluded):
+            # Who is hidden from whom is private, and few pairs could be guessed from a plain hash.
+            pairs = np.unique(wanted.excluded, axis=0).tobytes().hex()
+            made["exclude"] = "some" if self.ledger is None else self.ledger.key_of(pairs)
+        return made
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -248,18 +256,31 @@ def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarant
 
 
 def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:
-    """Take k and candidates out of the options, and look up the ids before anything is charged."""
-    wanted = {name: given.pop(name) for name in ("k", "candidates") if name in given}
+    """Take the options of lists out of all options; look up ids before anything is charged."""
+    names = ("k", "candidates", "exclude")
+    wanted = {name: given.pop(name) for name in names if name in given}
     if wanted and check_mechanism(mechanism).output != "suggestions":
         raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
-    if "k" in wanted:
-        check_int("k", wanted["k"], 1, 10_000)
-    if "candidates" in wanted:
-        ids = list(wanted["candidates"])
+    k = wanted.get("k", ListOptions().k)
+    check_int("k", k, 1, 10_000)
+    among = candidates_of(graph.nodes, wanted.get("candidates"), wanted.get("exclude"))
+    return ListOptions(k, among)
+
+
+def candidates_of(
+    nodes: NodeSet, candidates: Iterable[NodeId] | None, exclude: Exclude | None
+) -> Candidates | None:
+    """Who may be suggested, and to whom not; None if there is no restriction."""
+    among = None
+    if candidates is not None:
+        ids = list(candidates)
         if not ids:
             raise ParameterError("candidates must name at least one node, got none")
-        wanted["candidates"] = np.unique(graph.nodes.indices(ids))
-    return ListOptions(**wanted)
+        among = np.unique(nodes.indices(ids))
+    if among is None and exclude is None:
+        return None
+    pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
+    return Candidates(among, pairs)
 
 
 def _check_options(options: dict[str, Any]) -> dict[str, Any]:

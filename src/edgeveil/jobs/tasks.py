@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
@@ -65,7 +66,7 @@ class ListOptions(NamedTuple):
     """How lists are made from stored evidence: post-processing, without a charge."""
 
     k: int = 20
-    candidates: npt.NDArray[np.int64] | None = None  # indices; None: everybody
+    candidates: Candidates | None = None  # None: everybody
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_choice
 from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.hashing import check_dimension, check_hash_key
 from edgeveil.estimate.lists import Evidence, Lists
 from edgeveil.estimate.rows import LocalViews as LocalViews
@@ -116,9 +117,11 @@ class Mechanism(ABC):
         shared: Any,
         views: LocalViews,
         k: int,
-        candidates: npt.NDArray[np.int64] | None = None,
+        candidates: Candidates | None = None,
     ) -> Lists:
         """The k best candidates for each member: post-processing, possible at any time.
+
+        Pass `candidates` on to `edgeveil.estimate.lists.make_lists`, which applies them.
 
         A mechanism that gives suggestions overrides it.
         """

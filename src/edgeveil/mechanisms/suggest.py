@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
@@ -155,7 +156,7 @@ class Suggest(Mechanism):
         shared: Popularity,
         views: LocalViews,
         k: int,
-        candidates: npt.NDArray[np.integer] | None = None,
+        candidates: Candidates | None = None,
     ) -> Lists:
         """The k best strangers of each member among the candidates: post-processing."""
         return lists.make_lists(shared, views, evidence, float(self.split[1]), k, candidates)

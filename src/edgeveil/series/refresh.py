@@ -33,12 +33,14 @@ from edgeveil._internal.files import move, sync_all
 from edgeveil._internal.words import counted
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import Evidence
+from edgeveil.graph.exclusions import Exclude, Exclusion, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import stored_shared
 from edgeveil.jobs.keys import noise_for, parameters_of
-from edgeveil.jobs.request import Progress, graph_of
+from edgeveil.jobs.request import Progress, candidates_of, graph_of
 from edgeveil.jobs.stored import read_shared
 from edgeveil.jobs.tasks import Engine, Local, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
@@ -78,6 +80,8 @@ def refresh(
     rule: WindowRule | None = None,
     knows_followers: bool = False,
     nodes_from_edges: bool = False,
+    candidates: Iterable[NodeId] | None = None,
+    exclude: Exclude | None = None,
     most_loss: float = MOST_LOSS,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -115,6 +119,9 @@ def refresh(
         the start of somebody's first edge and the end of the last one show exactly in the lists of
         others: the guarantee then says that who appears at all, and when, is public. Needed again
         for every later refresh of the same history.
+    candidates, exclude : optional
+        Who may be suggested, and whom not to whom, on the lists of the result; as for
+        `edgeveil.suggest`. What is drawn and stored does not depend on them.
     most_loss : float
         The share of members or edges of the last snapshot that today's graph may lack, public. A
         file cut short is a normal week otherwise; 1 accepts any graph.
@@ -137,6 +144,9 @@ def refresh(
         raise ParameterError("a member's name must be text without NUL characters")
     check_node_list(today, allowed=nodes_from_edges)
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
+    among = None if candidates is None else list(candidates)
+    pairs = None if exclude is None else read_exclusions(exclude)
+    candidates_of(today.nodes, among, pairs)  # refused before anything is merged or charged
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing(), ledger.session():
         snapshot = ledger.snapshot(label)
@@ -153,6 +163,8 @@ def refresh(
             engine=engine or Local(),
             progress=progress,
             note={"purpose": purpose, "operator": operator},
+            candidates=among,
+            exclude=pairs,
         )
         check_folder(ledger, place, history, label)
         check_node_list(history.graph, allowed=nodes_from_edges)
@@ -263,6 +275,8 @@ class _Refresh:
     engine: Engine
     progress: Progress | None
     note: dict[str, str]
+    candidates: list[NodeId] | None  # these two are for the lists of the result alone
+    exclude: list[Exclusion] | None
     names: list[str] = field(init=False)  # of all nodes of the history, as of `run`
     first: str = field(init=False, default="")  # the token of the snapshot of `run`
     released: str = field(init=False)  # digest of the series' degrees
@@ -340,7 +354,9 @@ class _Refresh:
         note_work(self.ledger, self.history, key, number)
         _erase_secrets(self.ledger.open_batches(self.window_campaign(number)))
         self.place.finish()
-        series = Series(self.place, self.history, self.mechanism, shared)
+        series = Series(
+            *(self.place, self.history, self.mechanism, shared), self.candidates, self.exclude
+        )
         return Refreshed(
             snapshot=number,
             n_lists=series.n_lists,
@@ -539,7 +555,7 @@ def _folded(
 
 
 class Series:
-    """The lists of a series as of its last refresh."""
+    """The lists of a series as of its last refresh, of these candidates."""
 
     def __init__(
         self,
@@ -547,9 +563,18 @@ class Series:
         history: History,
         mechanism: Suggest,
         shared: lists.Popularity,
+        candidates: Iterable[NodeId] | None = None,
+        exclude: Exclude | None = None,
     ) -> None:
         self._place, self._history, self._mechanism = place, history, mechanism
         self._shared, self._state = shared, place.about()
+        nodes, among = history.nodes, np.flatnonzero(history.present)
+        if candidates is not None:
+            # Ids as in a graph of today, which may have had another kind when the history began.
+            known = (nodes.find(nodes.named(str(v))) for v in candidates)
+            among = np.intersect1d(among, [i for i in known if i is not None])
+        pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
+        self._candidates = Candidates(among, pairs)
 
     @cached_property
     def _paid(self) -> Any:
@@ -561,17 +586,9 @@ class Series:
         """Number of members with lists."""
         return int(self._paid.sum())
 
-    def suggestions(
-        self,
-        members: Sequence[NodeId] | None = None,
-        k: int = 20,
-        candidates: Sequence[NodeId] | None = None,
-    ) -> Suggestions:
+    def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
         """Lists of some members, or of everybody in the series."""
         nodes = self._history.nodes
-        among = None
-        if candidates is not None:
-            among = nodes.indices([nodes.named(str(v)) for v in candidates])
         known = [v for v in (nodes.named(str(v)) for v in members or ()) if v in nodes]
         wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
         if len(known) < len(members or ()) or not self._paid[wanted].all():
@@ -579,7 +596,7 @@ class Series:
                 "one of these members is not in the series: the next refresh (edgeveil refresh) "
                 "charges members who have joined since the last one, if their budget allows it"
             )
-        parts = list(self._parts(wanted, k, among))
+        parts = list(self._parts(wanted, k))
         if not parts:
             raise EdgeveilError("nobody is in the series yet")
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
@@ -621,15 +638,12 @@ class Series:
             if progress:
                 progress(done, len(everybody))
 
-    def _parts(self, wanted: Any, k: int, among: Any = None) -> Iterator[Suggestions]:
+    def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
         if self._place.about() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         graph, mechanism = self._history.graph, self._mechanism
         claim, about = mechanism.guarantee(1), self._about(len(wanted))
-        allowed = self._history.present.copy()
-        if among is not None:
-            allowed[np.setdiff1d(np.arange(len(allowed)), among)] = False
-        candidates, wanted = np.flatnonzero(allowed), np.array(list(dict.fromkeys(wanted.tolist())))
+        wanted, among = np.array(list(dict.fromkeys(wanted.tolist()))), self._candidates
         for shard in self._place.shards(len(self._history.nodes), self._state, of=wanted):
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
@@ -638,7 +652,7 @@ class Series:
                 evidence = shard.evidence.take(some - shard.first)
                 windows = np.maximum(shard.windows[some - shard.first].astype(np.int64), 1)
                 rate = float(mechanism.split[1])
-                made = lists.make_lists(self._shared, views, evidence, rate, k, candidates, windows)
+                made = lists.make_lists(self._shared, views, evidence, rate, k, among, windows)
                 friends = [len(self._history.friends(int(i))) for i in some]
                 yield Suggestions(
                     members=tuple(self._history.nodes.take(some)),

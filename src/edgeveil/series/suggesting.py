@@ -10,6 +10,7 @@ import numpy as np
 
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.graph.exclusions import Exclude, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.api import mechanism_for_lists
@@ -32,6 +33,7 @@ def suggest(
     *,
     k: int | None = None,
     candidates: Iterable[NodeId] | None = None,
+    exclude: Exclude | None = None,
     knows_followers: bool = False,
     mechanism: Mechanism | str | None = None,
     **options: Unpack[Options],
@@ -59,6 +61,11 @@ def suggest(
     candidates : iterable of ids, optional
         Suggest only these nodes. They must not depend on edges. With a ledger, other candidates
         charge nothing.
+    exclude : iterable of pairs, or path, optional
+        Pairs (member, other) who are not suggested to one another; (member, other, "one") keeps
+        only the other off the member's list. Or a file of them (``member,other,direction``). They
+        must not depend on edges of others. Applied whenever lists are made, also of what is
+        stored, and charges nothing. Pairs with an id that no node has are without effect.
     knows_followers : bool
         Directed graphs: assume that every member knows who follows it. Edges to a member are then
         not protected from it, and its followers may rank higher.
@@ -95,11 +102,15 @@ def suggest(
             )
     elif ledger is not None:
         assert isinstance(chosen, Suggest)
-        found = lists_of_series(ledger, label, chosen, members, k=k, candidates=candidates)
+        found = lists_of_series(
+            ledger, label, chosen, members, k=k, candidates=candidates, exclude=exclude
+        )
         if found is not None:
             return found
     everybody = graph.nodes if members is None else members
-    made: Any = release(graph, chosen, everybody, k=k, candidates=candidates, **options)
+    made: Any = release(
+        graph, chosen, everybody, k=k, candidates=candidates, exclude=exclude, **options
+    )
     assert isinstance(made, Suggestions)  # of what the mechanism gives
     return made
 
@@ -112,6 +123,7 @@ def lists_of_series(
     *,
     k: int | None = None,
     candidates: Iterable[NodeId] | None = None,
+    exclude: Exclude | None = None,
 ) -> Suggestions | None:
     """The lists of a label's series, as of its last refresh; None if it has no series.
 
@@ -128,6 +140,7 @@ def lists_of_series(
     length = 20 if k is None else k
     check_int("k", length, 1, 10_000)
     among = None if candidates is None else list(candidates)
+    pairs = None if exclude is None else read_exclusions(exclude)
     for left in reversed(range(_TRIES)):
         now = current_series(ledger, label)
         if now is None:
@@ -143,8 +156,10 @@ def lists_of_series(
                 f"{now.mechanism.epsilon:g}: use the same parameters, or another label, where "
                 "lists are charged separately"
             )
+        nodes = now.history.nodes
+        nodes.indices([nodes.named(str(v)) for v in among or ()])  # refuses unknown ids
         try:
-            return open_series(now, ledger, label).suggestions(members, length, among)
+            return open_series(now, ledger, label, among, pairs).suggestions(members, length)
         except LedgerError:
             if not left or now.place.about() == now.about:
                 raise
@@ -155,11 +170,18 @@ def _opened(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
     return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
-def open_series(now: Current, ledger: Ledger, label: str) -> Series:
+def open_series(
+    now: Current,
+    ledger: Ledger,
+    label: str,
+    candidates: Iterable[NodeId] | None = None,
+    exclude: Exclude | None = None,
+) -> Series:
     """The lists of a series as of its last refresh."""
     shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
     if not now.about.state or shared is None or not shared.stored:
         raise LedgerError(
             f"the first refresh of {now.place.path} was interrupted: run the same command again"
         )
-    return Series(now.place, now.history, now.mechanism, popularity(shared, now.history.nodes))
+    degrees = popularity(shared, now.history.nodes)
+    return Series(now.place, now.history, now.mechanism, degrees, candidates, exclude)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeveil.estimate import lists
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import Evidence, Reason
 from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.nodes import NodeSet
@@ -72,7 +73,9 @@ def test_lists_are_those_of_the_formula(seed, n, m, k, some):
     popularity, views, tail = released(seed, n, min(m, n))
     among = np.arange(0, n, 2) if some else None
     evidence = lists.gather(popularity, views, tail, 0.7)
-    made = lists.make_lists(popularity, views, evidence, 0.7, k, among)
+    made = lists.make_lists(
+        popularity, views, evidence, 0.7, k, None if among is None else Candidates(among)
+    )
     for i in range(len(views.sources)):
         here = slice(made.starts[i], made.starts[i + 1])
         expected = oracle(
@@ -158,3 +161,21 @@ def test_the_budget_is_split_without_rest(epsilon):
     degrees, sums = lists.split(epsilon)
     assert degrees + sums == pytest.approx(epsilon)
     assert 0.03 * epsilon * (1 - 1e-12) <= degrees <= 0.2 * epsilon
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(12, 60), st.integers(1, 8), st.integers(1, 20))
+def test_lists_with_excluded_pairs_are_filled_up(seed, n, m, k):
+    popularity, views, tail = released(seed, n, min(m, n))
+    evidence = lists.gather(popularity, views, tail, 0.7)
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(0, n, (3 * n, 2))
+    made = lists.make_lists(popularity, views, evidence, 0.7, k, Candidates(None, pairs))
+    whole = lists.make_lists(popularity, views, evidence, 0.7, n)
+    hidden = {(member, other) for member, other in pairs.tolist()}
+    for i, member in enumerate(views.sources.tolist()):
+        here, there = (slice(*one.starts[i : i + 2]) for one in (made, whole))
+        assert not any((member, node) in hidden for node in made.nodes[here].tolist())
+        left = [j for j in range(there.start, there.stop) if (member, whole.nodes[j]) not in hidden]
+        # Scores, not names: which of several equally popular names is listed depends on k.
+        assert made.scores[here].tolist() == whole.scores[left[:k]].tolist()

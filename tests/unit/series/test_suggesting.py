@@ -88,3 +88,59 @@ def test_a_folder_that_is_not_there_is_no_series_to_start(ledger, tmp_path):
     place = tmp_path / "elsewhere" / "friends"
     ev.refresh(GRAPH, ledger=ledger, epsilon=1.0, label="Friends", folder=place)
     assert ledger.account("7").charged == 1.0
+
+
+def names(made, member):
+    return [one.node for one in made.for_member(member)]
+
+
+def test_excluded_names_leave_stored_lists_and_others_fill_them(ledger):
+    before = names(lists(ledger, 7, k=20), 7)
+    head = ledger.entry()
+    first, second, third = before[:3]
+    exclude = [(7, first), (second, 7), (third, 7, "one")]
+    made = lists(ledger, [7, first, second, third], k=18, exclude=exclude)
+    assert not {first, second} & set(names(made, 7))
+    assert len(names(made, 7)) == 18
+    for other in (first, second, third):
+        assert 7 not in names(made, other)
+    assert ledger.entry() == head
+    assert names(lists(ledger, 7, k=20), 7) == before
+
+
+def test_refresh_applies_candidates_and_exclusions_to_its_result_alone(ledger, tmp_path):
+    before = names(lists(ledger, 7), 7)
+    (tmp_path / "blocks.csv").write_text(f"7,{before[0]}\n")
+    how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "date": "2026-01-08"}
+    allowed = [node for node in range(120) if node != before[1]]
+    done = ev.refresh(GRAPH, **how, candidates=allowed, exclude=tmp_path / "blocks.csv")
+    shown = done.suggestions()
+    assert not {before[0], before[1]} & set(names(shown, 7))
+    assert all(before[1] not in names(shown, member) for member in range(120))
+    written = done.write(tmp_path / "lists").read()
+    assert all(before[1] not in names(written, member) for member in range(120))
+    done.write_per_member(tmp_path / "members")
+    assert f",{before[0]}," not in (tmp_path / "members" / "7.csv").read_text()
+    assert names(lists(ledger, 7), 7) == before
+
+
+@pytest.mark.parametrize("wrong", [{"candidates": [999]}, {"exclude": [(1,)]}, {"candidates": []}])
+def test_refresh_refuses_wrong_candidates_before_it_merges(tmp_path, wrong):
+    ledger = ev.Ledger.create(tmp_path / "f.ledger", epsilon=4)
+    with pytest.raises(ParameterError):
+        ev.refresh(GRAPH, ledger=ledger, epsilon=1.0, label="friends", **wrong)
+    assert ledger.entry() is None
+    assert not list((tmp_path / "f.ledger.series" / "friends").glob("history*"))
+
+
+def test_excluded_names_leave_lists_without_a_series(tmp_path):
+    ledger = ev.Ledger.create(tmp_path / "f.ledger", epsilon=1)
+    how = {"ledger": ledger, "label": "once", "k": 10}
+    before = names(ev.suggest(GRAPH, 7, 1.0, **how), 7)
+    made = ev.suggest(GRAPH, 7, 1.0, **how, exclude=[(7, before[0])])
+    assert before[0] not in names(made, 7)
+    assert len(names(made, 7)) == 10
+    # Who is hidden from whom cannot be guessed from what is written beside the list.
+    other = ev.Ledger.create(tmp_path / "g.ledger", epsilon=1)
+    again = ev.suggest(GRAPH, 7, 1.0, **how | {"ledger": other}, exclude=[(7, before[0])])
+    assert made.provenance.lists["exclude"] != again.provenance.lists["exclude"]
