@@ -127,7 +127,7 @@ def test_refresh_applies_candidates_and_exclusions_to_its_result_alone(ledger, t
 @pytest.mark.parametrize("wrong", [{"candidates": [999]}, {"exclude": [(1,)]}, {"candidates": []}])
 def test_refresh_refuses_wrong_candidates_before_it_merges(tmp_path, wrong):
     ledger = ev.Ledger.create(tmp_path / "f.ledger", epsilon=4)
-    with pytest.raises(ParameterError):
+    with pytest.raises((ParameterError, UnknownNodeError)):
         ev.refresh(GRAPH, ledger=ledger, epsilon=1.0, label="friends", **wrong)
     assert ledger.entry() is None
     assert not list((tmp_path / "f.ledger.series" / "friends").glob("history*"))
