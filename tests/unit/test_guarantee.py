@@ -132,3 +132,9 @@ def test_exact_values_are_said_to_protect_nothing():
 
 def test_a_huge_epsilon_prints_without_overflow():
     assert "e^5000" in str(dataclasses.replace(PUBLIC, epsilon=5000.0))
+
+
+def test_a_long_bound_on_a_coalition_is_rounded_up_in_words():
+    shared = 0.4 * 3**0.5  # of TwoHop at epsilon 3
+    said = str(Guarantee(epsilon=3.0, model="joint", theorem="docs/a.md", shared_epsilon=shared))
+    assert "can learn up to 0.6929 + 2.3072 k." in said

@@ -13,6 +13,8 @@ from edgeveil._internal.notebook import html_card
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.privacy.epsilon import exact_epsilon
 
+_PLACES = 4  # decimal places of a bound in words
+
 Model = Literal["joint", "public", "none"]
 Collusion = Literal["additive", "shared"]
 KnownEdges = Literal["incident", "outgoing"]
@@ -212,9 +214,9 @@ class Guarantee:
         if self.model != "joint" or self.collusion == "shared" or not self.epsilon:
             return ""
         own = exact_epsilon(self.epsilon) - exact_epsilon(self.shared_epsilon)
-        most = "k" if own == 1 else f"{float(own):.15g} k"
+        most = "k" if own == 1 else f"{_at_most(own)} k"
         if self.shared_epsilon:
-            most = f"{self.shared_epsilon:.15g} + {most}"
+            most = f"{_at_most(exact_epsilon(self.shared_epsilon))} + {most}"
         return f"k members who combine their lists can learn up to {most}."
 
     def _what_is_not(self) -> str:
@@ -225,3 +227,8 @@ class Guarantee:
         parts.append(f"further releases {others} (they add up)")
         parts.append("running time, memory, logs and errors")
         return f"Not covered: {'; '.join(parts)}."
+
+
+def _at_most(bound: Fraction) -> str:
+    """The bound in words, rounded up: what is said stays true."""
+    return f"{math.ceil(bound * 10**_PLACES) / 10**_PLACES:.15g}"
