@@ -4,8 +4,8 @@ Hide a tenth of the edges, rank all strangers of a member (neither itself nor a 
 left) on the graph that is left, and look for the hidden friends among the first k:
 hits@k = found / min(k, hidden), one number for each member, averaged by degree of the members.
 Private lists are compared with popularity (the same list for everybody), the usual scores without
-privacy, and `limit`, which no private list exceeds on average as long as popularity is the best
-guide besides common friends (docs/theory/limits.md). For the curator only.
+privacy, and `limit`, an upper bound for private lists that use common friends and popularity
+(docs/theory/limits.md). For the curator only.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class OwnListEmbedding(OwnListOnly):
     name: ClassVar[str] = "own-list-embedding"
     output: ClassVar[OutputKind] = "embeddings"
     when_to_use: ClassVar[str] = (
-        "the default for embeddings in the joint model: it costs nothing; wide or without a hash, "
-        "it gained at most a point of accuracy from a noisy second hop at epsilon <= 2"
+        "the default for embeddings in the joint model: it costs nothing, and adding a noisy "
+        "second hop improves it by at most one point"
     )
     theorem: ClassVar[str] = "docs/theory/baselines.md"
 
