@@ -323,10 +323,16 @@ def test_help_is_fast():
 
 def test_mechanisms_lists_all_of_them(folder, run):
     said = json.loads(run("mechanisms --format json").stdout)
-    from edgeveil.mechanisms import MECHANISMS
+    from edgeveil.mechanisms import MECHANISMS, OF_DATA
 
-    assert [row["name"] for row in said["rows"]] == [kind.name for kind in MECHANISMS]
+    assert [row["name"] for row in said["rows"]] == [kind.name for kind in (*MECHANISMS, *OF_DATA)]
     assert all(row["use"] for row in said["rows"])
+
+
+def test_audit_of_predictions_uses_an_example(folder, run):
+    done = run("audit node-classes --epsilon 2 --trials 100")
+    assert "claimed epsilon 2.000: exact loss of the noised numbers 2.000" in done.stdout
+    assert done.stdout.endswith("consistent\n")
 
 
 def test_audit_prints_its_verdict(folder, run):

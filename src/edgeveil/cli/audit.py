@@ -38,10 +38,15 @@ def audit(
         is accused once in a million audits at most.
     """
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
+    from edgeveil.mechanisms import OF_DATA, Mechanism, NodeClasses
 
-    if epsilon is None and "epsilon" in fields_of(find_mechanism(mechanism)):
+    kind = find_mechanism(mechanism)
+    if epsilon is None and "epsilon" in fields_of(kind):
         epsilon = 1.0
-    chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
+    if kind in OF_DATA:
+        chosen: Mechanism = NodeClasses.example(epsilon=1.0 if epsilon is None else epsilon)
+    else:
+        chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
     with counting("releases", lines=True) as progress:
         result = ev.audit(chosen, trials=trials, confidence=confidence, progress=progress)
     if format is None:

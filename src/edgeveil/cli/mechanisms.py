@@ -49,9 +49,9 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
 
 
 def _listed() -> Iterator[tuple[str, str, str, str, str]]:
-    from edgeveil.mechanisms import MECHANISMS
+    from edgeveil.mechanisms import MECHANISMS, OF_DATA
 
-    for name in [*(kind.name for kind in MECHANISMS), *_announced()]:
+    for name in [*(kind.name for kind in (*MECHANISMS, *OF_DATA)), *_announced()]:
         try:
             kind = find_mechanism(name)
         except ParameterError as error:
@@ -64,6 +64,8 @@ def _listed() -> Iterator[tuple[str, str, str, str, str]]:
 def _protects(kind: type[Mechanism]) -> str:
     """The guarantee in a few words, from an example of the mechanism, which sees no graph."""
     example: Any = {"epsilon": 1.0, "promised_min_degree": 50}
+    if kind.output == "predictions":
+        return "every edge; labels and features are not protected"
     needed = [name for name, field in fields_of(kind).items() if _is_needed(field)]
     if not set(needed) <= set(example):
         return f"what its guarantee says, for given {', '.join(needed)}"

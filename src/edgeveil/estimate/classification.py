@@ -421,6 +421,8 @@ def learn(
     rows = roles.listeners
     scales = np.array([_spread(S) for S in heard])
     T, V = np.flatnonzero(roles.trains[rows]), np.flatnonzero(roles.validates[rows])
+    if not len(T):  # nothing to learn from
+        return Model(None, Judgement(False, 0.0, 0.0, max(ridges), "V" if len(V) else "T"))
     L_T, Y_T, S_T = log_prior[rows[T]], labels.shares(rows[T]), [S[T] for S in heard]
     fits: dict[float, Weights] = {}
     begin: Weights | None = None

@@ -9,7 +9,7 @@ from typing import Any
 from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil._internal.words import did_you_mean
 from edgeveil.errors import ParameterError
-from edgeveil.mechanisms import MECHANISMS, Mechanism
+from edgeveil.mechanisms import MECHANISMS, OF_DATA, Mechanism
 
 SAY_EPSILON = "epsilon is required (for example epsilon=1); smaller is more private"
 
@@ -21,7 +21,7 @@ def built_in(name: str) -> type[Mechanism] | None:
     True
     """
     wanted = _plain(name)
-    for kind in MECHANISMS:
+    for kind in (*MECHANISMS, *OF_DATA):
         if wanted in (_plain(kind.name), _plain(kind.__name__)):
             return kind
     return None

@@ -19,6 +19,7 @@ from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 
 __all__ = [
     "MECHANISMS",
+    "OF_DATA",
     "DPEmbeddingSparse",
     "DPForwardCap",
     "DPInstantEmbedding",
@@ -36,6 +37,9 @@ __all__ = [
     "Suggest",
     "TwoHop",
 ]
+
+# Made by a function of the library from public data of the nodes, not from plain parameters alone
+OF_DATA: tuple[type[NodeClasses], ...] = (NodeClasses,)
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     Suggest,

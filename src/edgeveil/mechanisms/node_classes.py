@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from edgeveil.estimate.classification import (
     Outcome,
     Roles,
     Words,
-    choose_roles,
     conclude,
     converse,
     denominator,
@@ -125,18 +124,10 @@ class NodeClasses(OnceForAll):
         )
 
     def shared(self, graph: Graph) -> Asking:
-        """What every listener hears in each round.
-
-        `conversation` decides what is said. It has no reference to the graph: it is made of public
-        data, and is sent released sums.
-        """
+        """What every listener hears in each round."""
         known = self.data.on(graph.nodes)
         noise, classes = self._noise(known), len(self.data.classes)
-        unit = denominator(known.labels)
-        conversation = converse(
-            known.labels, known.roles, known.log_prior, noise.noise_scale / unit,
-            blocks=self.blocks, seed=self.seed,
-        )  # fmt: skip
+        unit, conversation = denominator(known.labels), self.conversation(known)
         spoken, heard = np.zeros(graph.n_nodes, dtype=bool), None
         for _ in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
             words = conversation.send(heard)  # type: ignore[arg-type]  # first: None
@@ -145,6 +136,18 @@ class NodeClasses(OnceForAll):
             sums = neighbour_sums(graph, *words, classes, known.roles.listens)
             noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
             heard = self._heard(noised, known)
+
+    def conversation(self, known: Known) -> Generator[Words, Matrix, Any]:
+        """Decide what is said: yield the words of each round, and take what was released in it.
+
+        It is made of public data and has no reference to the graph, so what is said in a round
+        is a function of public data and released sums, as the theorem wants.
+        """
+        return converse(
+            known.labels, known.roles, known.log_prior,
+            self._noise(known).noise_scale / denominator(known.labels),
+            blocks=self.blocks, seed=self.seed,
+        )  # fmt: skip
 
     def _heard(self, noised: Noised, known: Known) -> Matrix:
         """The released sums of a round, one row for each listener."""
@@ -188,22 +191,21 @@ class NodeClasses(OnceForAll):
                 yield Pair(graph=before, neighbour=before.with_edge_flipped(0, 1), source=0)
 
     @classmethod
-    def example(cls, *, epsilon: float, directed: bool = False, n_nodes: int = 24) -> Self:
-        """With made-up labels for nodes 0, 1, ...: for audits."""
-        classes = np.arange(n_nodes) % 3 - 1  # a third has no label
-        labels = Labels.single(classes, 2)
-        chosen = choose_roles(labels)
-        trains = chosen.trains & (np.arange(n_nodes) % 2 == 0)
-        return cls(
-            epsilon=epsilon,
-            directed=directed,
-            data=NodeData(
-                nodes=NodeSet.range(n_nodes),
-                classes=(0, 1),
-                labels=labels,
-                roles=Roles(~labels.labelled | trains, trains, np.zeros(n_nodes, dtype=bool)),
-            ),
-        )
+    def example(
+        cls, *, epsilon: float, directed: bool = False, n_nodes: int = 24, trains: bool = False
+    ) -> Self:
+        """With made-up labels of nodes 0, 1, ...: for audits.
+
+        Of three nodes one has no label, one listens although it has one, and one only speaks.
+        `trains`: weights are learnt, which takes most of the time.
+        """
+        at = np.arange(n_nodes)
+        labels = Labels.single(np.where(at % 3, at // 3 % 2, -1), 2)
+        listens, labelled = at % 3 != 1, at % 3 == 2
+        none = np.zeros(n_nodes, dtype=bool)
+        roles = Roles(listens, labelled, none) if trains else Roles(listens, none, labelled)
+        data = NodeData(nodes=NodeSet.range(n_nodes), classes=(0, 1), labels=labels, roles=roles)
+        return cls(epsilon=epsilon, directed=directed, data=data)
 
     @classmethod
     def tight_case(cls) -> tuple[Self, Pair]:

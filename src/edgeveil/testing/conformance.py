@@ -26,6 +26,7 @@ import numpy as np
 
 from edgeveil.errors import PromiseError
 from edgeveil.estimate.lists import STORED, Evidence
+from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs.keys import parameters_of
 from edgeveil.mechanisms import run
@@ -174,6 +175,8 @@ def parameters_are_public_and_frozen(mechanism: Mechanism) -> None:
     )
     recorded = json.loads(json.dumps(parameters_of(mechanism)))
     recorded = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
+    given = {field.name: getattr(mechanism, field.name) for field in fields}
+    recorded |= {k: v for k, v in given.items() if isinstance(v, PublicData)}  # known by a digest
     _require(
         kind(**recorded) == mechanism,
         "it cannot be rebuilt from the parameters that a release records",
