@@ -110,7 +110,7 @@ function mistakes(made: Predictions, quality: Quality): HTMLElement {
     "div",
     { class: "panels" },
     figure("True and predicted class", "nodes set aside; darker: a larger share of the true class", matrix),
-    figure("Probability said, and how often it is right", "near the line: probabilities can be taken at their word", line),
+    figure("Probability said, and how often it is right", "near the line, probabilities can be taken at their word; bars: 95 % intervals", line),
   );
 }
 
@@ -159,7 +159,7 @@ function confusion(width: number, classes: string[], quality: Quality): SVGEleme
 const plainCount = (value: number): string => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(1));
 
 function calibration(width: number, quality: Quality): SVGElement | HTMLElement {
-  const points = quality.calibration.map(([said, right, nodes]) => ({ said, right, nodes }));
+  const points = quality.calibration.map(([said, right, nodes]) => ({ said, right, nodes, ...interval(right, nodes) }));
   const most = Math.max(...points.map((point) => point.nodes));
   const ticks = { ticks: 5, tickSize: 0, label: null, tickFormat: (value: number) => `${100 * value} %`, fill: "var(--muted)" };
   const picture = Plot.plot({
@@ -172,13 +172,13 @@ function calibration(width: number, quality: Quality): SVGElement | HTMLElement 
     style: { fontSize: "12px", fontFamily: "inherit", overflow: "visible" },
     x: { domain: [0, 1], label: null },
     y: { domain: [0, 1], label: null },
-    r: { domain: [0, most], range: [0, 12] },
+    r: { domain: [0, most], range: [2, 12] },
     marks: [
       Plot.gridY({ ticks: 5, stroke: "var(--grid)", strokeOpacity: 1 }),
       Plot.axisX(ticks),
       Plot.axisY(ticks),
       Plot.line([[0, 0], [1, 1]], { stroke: "var(--line-strong)", strokeDasharray: "4 4" }),
-      Plot.line(points, { x: "said", y: "right", stroke: "var(--accent)", strokeOpacity: 0.5 }),
+      Plot.ruleX(points, { x: "said", y1: "low", y2: "high", stroke: "var(--accent)", strokeOpacity: 0.45, strokeWidth: 1.5 }),
       Plot.dot(points, { x: "said", y: "right", r: "nodes", fill: "var(--accent)", stroke: "var(--surface)", title: (point: (typeof points)[0]) => `said ${percent(point.said)}, right ${percent(point.right)}: ${count(point.nodes, "node")}` }),
       Plot.text(["probability said →"], { frameAnchor: "bottom-right", dy: 36, fill: "var(--muted)" }),
       Plot.text(["↑ share that is right"], { frameAnchor: "top-left", dx: -44, dy: -26, fill: "var(--muted)" }),
@@ -187,6 +187,15 @@ function calibration(width: number, quality: Quality): SVGElement | HTMLElement 
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", points.map((point) => `Said ${percent(point.said)}, right ${percent(point.right)}`).join(". "));
   return picture;
+}
+
+/** A 95 % interval of a share (Wilson's): few nodes tell little. */
+function interval(share: number, nodes: number): { low: number; high: number } {
+  const z = 1.96;
+  const middle = share + (z * z) / (2 * nodes);
+  const half = z * Math.sqrt((share * (1 - share)) / nodes + (z * z) / (4 * nodes * nodes));
+  const scale = 1 + (z * z) / nodes;
+  return { low: Math.max(0, (middle - half) / scale), high: Math.min(1, (middle + half) / scale) };
 }
 
 function byClass({ classes, predicted, quality, without }: Predictions): HTMLElement {
