@@ -151,3 +151,17 @@ def test_epsilon_has_no_default_and_labels_of_strangers_are_refused(run):
     Path("strange.csv").write_text("account,label\nnobody,shop\na1,bank\n")
     done = run(CLASSIFY.replace("flags.csv", "strange.csv"))
     assert (done.returncode, "nobody" in done.stderr) == (2, True)
+
+
+def test_evaluate_measures_classification_for_the_curator(run):
+    line = "evaluate payments --labels flags.csv --features features.csv --epsilon 1"
+    done = run(f"{line} --format json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    validator("evaluate").validate(printed)
+    assert printed["says"] == "NOT PRIVATE: for the curator only"
+    names = [row["mechanism"] for row in printed["rows"]]
+    assert names == ["node-classes", "exact sums", "features alone"]
+    assert "do not publish" in done.stderr
+    refused = run(f"{line} --protocol classification --mechanism two-hop")
+    assert (refused.returncode, "two-hop gives scores" in refused.stderr) == (2, True)

@@ -32,6 +32,7 @@ WITHOUT_A_DEFAULT = {
     "--known-head",
     "--set",
     "--features",
+    "--labels",
     "--prior",
     "--page",
     "--plot",

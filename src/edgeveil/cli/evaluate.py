@@ -15,7 +15,7 @@ from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
 
 _WARNING = "NOT PRIVATE: for the curator only"
-_MEASURED = {"suggestions": "suggestions", "rankings": "scores"}
+_MEASURED = {"suggestions": "suggestions", "rankings": "scores", "classification": "predictions"}
 
 
 def evaluate(
@@ -25,11 +25,15 @@ def evaluate(
     epsilon: Annotated[
         list[float] | None,
         Parameter(negative=""),
-        default("0.5, 1 and 2; for rankings 0.1, 1 and 5"),
+        default("0.5, 1 and 2; for rankings 0.1, 1 and 5; for classification also 0.25"),
     ] = None,
     protocol: Annotated[
-        Literal["suggestions", "rankings"] | None, default("what the mechanisms give; suggestions")
+        Literal["suggestions", "rankings", "classification"] | None,
+        default("what the mechanisms give; classification if there are --labels; suggestions"),
     ] = None,
+    labels: Path | None = None,
+    features: Path | None = None,
+    prior: Path | None = None,
     sources: Annotated[int | None, default("150 of each degree group; for rankings 30")] = None,
     k: Annotated[options.Length | None, default("20; for rankings 100")] = None,
     min_degree: int = 50,
@@ -49,6 +53,8 @@ def evaluate(
     suggestions: the share of hidden friends that private lists find, by members'
     number of friends, beside popularity, scores without privacy and the limit.
     rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
+    classification: the share of hidden labels that edgeveil classify predicts,
+    beside exact sums and features alone; with --labels.
     --over-time: the share that lists of a series find at the last snapshots of a
     history, beside popularity and one list at the start.
     Nothing is charged. The numbers are not private: do not publish them.
@@ -60,6 +66,13 @@ def evaluate(
         Privacy loss to measure; may be given more than once.
     protocol
         What to measure.
+    labels
+        For classification: the known classes, as for edgeveil classify. A fifth is hidden, four
+        times over.
+    features
+        For classification: what is known of every node, as for edgeveil classify.
+    prior
+        For classification, instead of features: class probabilities by your own model.
     sources
         How many members get lists, or how many sources get rankings.
     k
@@ -113,6 +126,9 @@ def evaluate(
             read,
             epsilon if tried is None else None,  # a mechanism has its own
             protocol=protocol,
+            labels=labels,
+            features=features,
+            prior=prior,
             mechanisms=tried,
             sources=sources,
             k=k,

@@ -13,6 +13,7 @@ from edgeveil import mechanisms as private
 from edgeveil._internal.checks import check_choice, check_int
 from edgeveil._internal.notebook import html_card, html_table
 from edgeveil.errors import ParameterError
+from edgeveil.evaluation.classification import ACCURACY, ALL, PRECISION, measure_classification
 from edgeveil.evaluation.hits import (
     ALIKE,
     ALL_GROUPS,
@@ -41,7 +42,11 @@ _WARNING = (
     "FOR THE CURATOR ONLY, NOT PRIVATE: these numbers come from the exact graph. Do not publish "
     "them."
 )
-EPSILONS = {"suggestions": (0.5, 1.0, 2.0), "rankings": (0.1, 1.0, 5.0)}
+EPSILONS = {
+    "suggestions": (0.5, 1.0, 2.0),
+    "rankings": (0.1, 1.0, 5.0),
+    "classification": (0.25, 0.5, 1.0, 2.0),
+}
 _NOT_RESULTS = ("experiment", "dataset", "paper_value")
 
 
@@ -140,7 +145,10 @@ def evaluate(
     graph: Graph | History,
     epsilons: float | Iterable[float] | None = None,
     *,
-    protocol: Literal["suggestions", "rankings"] | None = None,
+    protocol: Literal["suggestions", "rankings", "classification"] | None = None,
+    labels: Any = None,
+    features: Any = None,
+    prior: Any = None,
     mechanisms: Mechanism | Iterable[Mechanism] | None = None,
     sources: int | None = None,
     k: int | None = None,
@@ -161,6 +169,9 @@ def evaluate(
     ``rankings``, the protocol of the paper: Recall@k and NDCG@k against exact PageRank, in three
     scopes (see `edgeveil.evaluation.ranking`). For comparison: two floors.
 
+    ``classification``: hide a fifth of the labels, four times over, and count how many of them
+    `edgeveil.classify` predicts. For comparison: the same with exact sums, and without the graph.
+
     For a history: suggestions over time. What the lists of a series (`edgeveil.refresh` with its
     default rule) find at the last five snapshots. For comparison: popularity, and "base only", one
     list with all of epsilon at the first snapshot, from which only new friends are removed.
@@ -170,10 +181,13 @@ def evaluate(
     graph : Graph or History
         The private graph (anything that `edgeveil.release` takes), or its history.
     epsilons : float or iterable of float, optional
-        Values of epsilon to try; by default 0.5, 1 and 2 for suggestions, and 0.1, 1 and 5 for
-        rankings.
-    protocol : {"suggestions", "rankings"}
-        What to measure; by default what `mechanisms` give, or else suggestions.
+        Values of epsilon to try; by default 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for
+        rankings, and 0.25, 0.5, 1 and 2 for classification.
+    protocol : {"suggestions", "rankings", "classification"}
+        What to measure; by default what `mechanisms` give, classification if there are labels, or
+        else suggestions.
+    labels, features, prior : optional
+        Classification: as for `edgeveil.classify`.
     mechanisms : Mechanism or iterable of them, optional
         Measure these instead of the recommended ones, each at its own epsilon.
     sources : int, optional
@@ -198,8 +212,8 @@ def evaluate(
     ('graph', ['suggest', 'limit'])
     """
     if isinstance(graph, History):
-        if protocol == "rankings":
-            raise ParameterError("rankings are not measured over time: give a graph")
+        if protocol in ("rankings", "classification") or labels is not None:
+            raise ParameterError("only suggestions are measured over time: give a graph")
         if mechanisms is not None:
             raise ParameterError("a history is measured with a series of lists: give epsilons")
         sources = check_int("sources", 150 if sources is None else sources)
@@ -209,6 +223,20 @@ def evaluate(
         found = measure_history(name, graph, losses, k=k, per_group=sources, progress=progress)
         return _over_time(found, k)
     graph, given = graph_of(graph), None
+    if protocol is None and labels is not None:
+        protocol = "classification"
+    if protocol == "classification":
+        if labels is None:
+            raise ParameterError("classification is measured on known labels: give labels")
+        if mechanisms is not None or sources is not None or k is not None:
+            raise ParameterError(
+                "classification takes epsilons and labels: no mechanisms, sources, k"
+            )
+        losses = _losses(epsilons, protocol)
+        known = {"features": features, "prior": prior}
+        return _of_classes(
+            measure_classification(name, graph, labels, losses, **known, progress=progress)
+        )
     if mechanisms is not None:
         one = isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable)
         listed: Iterable[Any] = [mechanisms] if one else mechanisms  # type: ignore[assignment]
@@ -216,7 +244,9 @@ def evaluate(
     if protocol is None:
         scores = given is not None and any(m.output == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"
-    check_choice("protocol", protocol, "suggestions", "rankings")
+    check_choice("protocol", protocol, "suggestions", "rankings", "classification")
+    if any(value is not None for value in (labels, features, prior)):
+        raise ParameterError(f"labels and features are for classification, not {protocol}")
     lists = protocol == "suggestions"
     wanted = "suggestions" if lists else "scores"
     if other := [m.name for m in given or () if m.output != wanted]:
@@ -313,6 +343,24 @@ def _of_rankings(results: list[Result], k: int) -> Evaluation:
     columns = ["mechanism", "epsilon", *recalls, f"ndcg@{k}"]
     panels = ((f"recall@{k}", "all"), (f"ndcg@{k}", "all"), (f"recall@{k}", "non-neighbours"))
     return Evaluation(tuple(results), f"Private rankings, top {k}", columns, lines, panels)
+
+
+def _of_classes(results: list[Result]) -> Evaluation:
+    """One line per mechanism and epsilon: accuracy, and average precision where it is hardest."""
+    found = {(r.mechanism, r.epsilon, r.metric, r.scope): r for r in results}
+    classes = list(dict.fromkeys(r.scope for r in results if r.metric == PRECISION))
+    lines: list[Row] = []
+    for key in dict.fromkeys((r.mechanism, r.epsilon) for r in results):
+        right = found[*key, ACCURACY, ALL]
+        some = [r.mean for name in classes if (r := found.get((*key, PRECISION, name)))]
+        rarest = found.get((*key, PRECISION, classes[0]))
+        by_class = sum(some) / len(some), None if rarest is None else rarest.mean
+        lines.append((*key, right.mean, right.low, right.high, *by_class))
+    columns = ["mechanism", "epsilon", ACCURACY, "low", "high", PRECISION]
+    columns.append(f"{PRECISION}, {classes[0]}")
+    panels = ((ACCURACY, ALL), (PRECISION, classes[0]))
+    heading = "Predicted classes of hidden labels; the last column is for the rarest class"
+    return Evaluation(tuple(results), heading, columns, tuple(lines), panels)
 
 
 def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:

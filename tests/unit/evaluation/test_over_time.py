@@ -134,7 +134,7 @@ def test_a_history_with_one_snapshot_and_what_does_not_fit_are_refused(history, 
     short.add(_plain(graph, 1))
     with pytest.raises(ParameterError, match="at least 2 snapshots, this one has 1"):
         evaluate(short, 1.0)
-    with pytest.raises(ParameterError, match="rankings are not measured over time"):
+    with pytest.raises(ParameterError, match="only suggestions are measured over time"):
         evaluate(history, 1.0, protocol="rankings")
     with pytest.raises(ParameterError, match="series of lists"):
         evaluate(history, mechanisms=ev.mechanisms.TwoHop(epsilon=1))

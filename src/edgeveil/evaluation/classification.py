@@ -1,0 +1,182 @@
+"""How right predicted classes are on a graph whose labels are known. For the curator only.
+
+A part of the labels is hidden, the others are used as `edgeveil.classify` uses them, and the
+predictions for the hidden ones are compared: at each epsilon, with exact sums, and without the
+graph. The noise is seeded, and exact sums are exact: nothing here is a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.classification import Outcome, choose_roles, converse
+from edgeveil.estimate.quality import Quality, measure
+from edgeveil.evaluation.results import Result, estimate
+from edgeveil.flow.neighbour_sums import neighbour_sums
+from edgeveil.graph.graph import Graph
+from edgeveil.jobs.classifying import classifier, predictions_of
+from edgeveil.mechanisms.node_classes import NodeClasses
+from edgeveil.privacy.noise import NoiseSource
+
+HIDDEN = 0.2  # share of the labelled nodes whose labels are hidden
+SPLITS = 4
+_LEAST = 50  # hidden labels, to measure anything
+
+PRIVATE, EXACT = "node-classes", "exact sums"
+ACCURACY, PRECISION = "accuracy", "average precision"
+ALL = "hidden labels"
+
+
+class _Split(NamedTuple):
+    """Labels of which some are hidden."""
+
+    mechanism: NodeClasses
+    hidden: npt.NDArray[np.int64]
+    truth: npt.NDArray[np.float64]
+
+
+def measure_classification(
+    name: str,
+    graph: Graph,
+    labels: Any,
+    epsilons: Sequence[float],
+    *,
+    features: Any = None,
+    prior: Any = None,
+    splits: int = SPLITS,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Result]:
+    """Accuracy and average precision by epsilon, for exact sums, and without the graph.
+
+    Average precision is that of each class, the rarest first.
+
+    Parameters
+    ----------
+    name : str
+        The graph's name in the results.
+    graph : Graph
+        The private graph.
+    labels, features, prior
+        As for `edgeveil.classify`.
+    epsilons : sequence of float
+        Privacy losses to try.
+    splits : int
+        How many times labels are hidden; intervals are over these.
+    seed : int
+        Determines the hidden labels and the noise.
+    """
+    whole = classifier(
+        graph, labels, epsilon=1.0, features=features, prior=prior, targets=None, seed=seed
+    )
+    known = np.flatnonzero(whole.data.labels.labelled)
+    if int(HIDDEN * len(known)) < _LEAST:
+        raise ParameterError(
+            f"a fifth of the labels is hidden, which must be at least {_LEAST}: got "
+            f"{len(known):,} labelled nodes"
+        )
+    without = "features alone" if features is not None else "class frequencies"
+    without = "prior alone" if prior is not None else without
+    found: dict[tuple[str, float | None], list[Quality]] = {}
+    done, total = 0, splits * (len(epsilons) + 1)
+    for number in range(splits):
+        split = _hide(whole, known, seed + number)
+        for epsilon in epsilons:
+            quality = _private(graph, split, epsilon, seed + number)
+            found.setdefault((PRIVATE, epsilon), []).append(quality)
+            done += 1
+            progress(done, total)
+        outcome = _exact(graph, split.mechanism)
+        quality = _quality(split, outcome.log_probabilities, outcome.log_prior)
+        found.setdefault((EXACT, None), []).append(quality)
+        alone = _quality(split, outcome.log_prior, outcome.log_prior)
+        found.setdefault((without, None), []).append(alone)
+        done += 1
+        progress(done, total)
+    classes = [str(one) for one in whole.data.classes]
+    counts = np.bincount(whole.data.labels.classes, minlength=len(classes))
+    rare_first = np.argsort(counts, kind="stable").tolist()
+    return [
+        result
+        for (mechanism, epsilon), some in found.items()
+        for result in _results(name, mechanism, epsilon, some, classes, rare_first)
+    ]
+
+
+def _hide(whole: NodeClasses, known: npt.NDArray[np.int64], seed: int) -> _Split:
+    """Hide a fifth of the labels, drawn from a seed."""
+    rng = np.random.default_rng([0x41DE, seed])
+    hidden = np.sort(rng.choice(known, int(HIDDEN * len(known)), replace=False))
+    mask = np.zeros(len(whole.data.nodes), dtype=np.bool_)
+    mask[hidden] = True
+    labels = whole.data.labels.without(mask)
+    data = replace(whole.data, labels=labels, roles=choose_roles(labels, seed=seed))
+    mechanism = replace(whole, data=data, seed=seed)
+    return _Split(mechanism, hidden, whole.data.labels.shares(hidden))
+
+
+def _private(graph: Graph, split: _Split, epsilon: float, seed: int) -> Quality:
+    mechanism = replace(split.mechanism, epsilon=epsilon)
+    made = predictions_of(graph, mechanism, noise=NoiseSource.insecure(seed))
+    rows = made.nodes.indices(graph.nodes.take(split.hidden))
+    found = measure(split.truth, made.probabilities[rows], made.without_graph[rows])
+    assert found is not None  # there are hidden labels
+    return found
+
+
+def _exact(graph: Graph, mechanism: NodeClasses) -> Outcome:
+    """The same conversation with sums as they are."""
+    data, blocks = mechanism.data, 2 if mechanism.directed else 1
+    listens, classes = data.roles.listens, len(data.classes)
+    talk = converse(
+        data.labels, data.roles, data.log_prior, 0.0, blocks=blocks, seed=mechanism.seed
+    )
+    words = next(talk)
+    while True:
+        sums = neighbour_sums(graph, *words, classes, listens)
+        try:
+            words = talk.send(np.asarray(sums, dtype=np.float64))
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+
+def _quality(
+    split: _Split, logs: npt.NDArray[np.float64], log_prior: npt.NDArray[np.float64]
+) -> Quality:
+    found = measure(split.truth, np.exp(logs[split.hidden]), np.exp(log_prior[split.hidden]))
+    assert found is not None  # there are hidden labels
+    return found
+
+
+def _results(
+    name: str,
+    mechanism: str,
+    epsilon: float | None,
+    some: list[Quality],
+    classes: list[str],
+    order: list[int],
+) -> list[Result]:
+    """Accuracy, then the average precision of each class in this order."""
+    about: dict[str, Any] = {
+        "experiment": "classification",
+        "dataset": name,
+        "mechanism": mechanism,
+        "epsilon": epsilon,
+        "n_sources": sum(one.count for one in some),
+        "repeats": len(some),
+    }
+    right = [one.accuracy for one in some]
+    results = [Result.of(estimate(right), metric=ACCURACY, scope=ALL, **about)]
+    for c in order:
+        values = [one.average_precision[c] for one in some]
+        there = [value for value in values if value is not None]
+        if there:
+            results.append(Result.of(estimate(there), metric=PRECISION, scope=classes[c], **about))
+    return results
