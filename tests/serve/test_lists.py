@@ -16,6 +16,7 @@ from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.results.nouns import Nouns
 from edgeveil.series.suggesting import suggest
 from edgeveil.serve.list_files import ListStore, render, slot_bytes
 
@@ -118,6 +119,19 @@ def test_the_public_size_holds_any_list(names, k):
     whole = {"member": longest, "snapshot": 10**9, "made": "2026-01-01", "remark": remark}
     body = _json({**whole, "suggestions": [line] * k})
     assert len(body) + 4 <= slot_bytes(NodeSet.of(names), k)
+
+
+@pytest.mark.parametrize("noun", ["x" * 40, "é" * 40])
+def test_public_size_holds_any_list_in_any_words(noun):
+    from edgeveil.serve.list_files import _json
+
+    nouns, k = Nouns(members=noun, edges=noun, neighbours=noun), 50
+    line = {"rank": k, "node": 9, "strength": "popular", "common": 10**9 + 0.5, "chance": 0.123}
+    for why in (nouns.followed(10**9), nouns.common(10**9), nouns.follows()):
+        remark = f"1000000000 of 1000000000 names stand out; with {nouns.own(10**9)}, " + "x" * 120
+        whole = {"member": 9, "snapshot": 10**9, "made": "2026-01-01", "remark": remark}
+        body = _json({**whole, "suggestions": [line | {"why": why}] * k})
+        assert len(body) + 4 <= slot_bytes(NodeSet.range(10), k, vars(nouns).values())
 
 
 def test_what_does_not_fit_is_an_error_and_no_shorter_list(path):

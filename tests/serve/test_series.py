@@ -21,7 +21,7 @@ from edgeveil.ledger.accounts import is_window
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder
 from edgeveil.serve.list_files import ListStore
-from edgeveil.serve.member import _protection
+from edgeveil.serve.member import _budget, _protection
 from edgeveil.serve.served_series import SeriesLists
 from tests.serve.running import Service
 
@@ -407,6 +407,24 @@ def test_members_are_told_if_who_is_a_member_was_read_off_the_edges(tmp_path):
     served.refresh(shown)  # the word that began the series stays
     wait_until(lambda: not served.refreshing.running)
     assert "Snapshot" in served.refreshing.words
+
+
+def test_service_in_other_words_speaks_of_no_friends(tmp_path):
+    graph = ev.datasets.social_network(60, average_degree=10, seed=2).graph
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=9.0)
+    ev.refresh(graph, ledger=ledger, epsilon=8.0, date="2026-01-01")
+    for words, common in ((None, "friend"), ("accounts,payments", "account")):
+        served = SeriesLists(lambda: graph, ledger, "", 5, tmp_path / "copies", words=words)
+        served._follow()
+        (line, *_) = json.loads(served.edition.get(7))["suggestions"]
+        assert f" common {common}" in line["why"]
+        said = _protection(served, "7")
+        told = " ".join([said["in_short"], said["in_numbers"], *said["words"].values()])
+        told += _budget(served, "7")["in_words"]
+        assert ("friend" in told) == (words is None)
+        assert ("member" in told) == (words is None)
+    assert "payments between other accounts" in said["in_short"]
+    assert said["words"]["title"] == "Accounts suggested to you"
 
 
 def test_copies_that_are_not_complete_are_made_again(lists, network, monkeypatch):

@@ -68,6 +68,7 @@ def serve(
     state: Annotated[Path | None, default("beside the ledger: <ledger>.service")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     folder: Annotated[Path | None, default("beside the ledger")] = None,
+    words: options.Nouns = None,
     trial: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:
@@ -95,6 +96,8 @@ def serve(
         Folder of the released files; needed for a ledger in PostgreSQL.
     folder
         The folder of the series, as for `edgeveil refresh`.
+    words
+        What members and edges are called on the pages: accounts,payments.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
     """
@@ -108,13 +111,15 @@ def serve(
             "GRAPH, --ledger and --keys are needed; `edgeveil serve --trial` needs none"
         )
     from edgeveil.ledger import Ledger
+    from edgeveil.results.nouns import Nouns
     from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
+    Nouns.of(words)  # refuses what are no nouns
     opened = Ledger.open(ledger, artifacts=artifacts)
     place = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
-    lists = SeriesLists(_reader(graph, reading), opened, label, k, place, folder)
+    lists = SeriesLists(_reader(graph, reading), opened, label, k, place, folder, words)
 
     def started(members: str, curator: str) -> None:
         say(f"Members: {members}")

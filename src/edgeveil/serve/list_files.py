@@ -18,7 +18,7 @@ import os
 import struct
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +36,16 @@ _NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determi
 _CHECKSUM = struct.Struct("<I")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LINE_BYTES = 192  # one line of a list, without the name
+_MOST_NOUNS = 3  # in a line, and in a remark; those of friends are part of their bytes
 _FRAME_BYTES = 512  # everything else, without the member's name
 
 
-def slot_bytes(nodes: NodeSet, k: int) -> int:
-    """Bytes of one slot: enough for any list of length k, by the longest public name."""
+def slot_bytes(nodes: NodeSet, k: int, words: Iterable[str] = ()) -> int:
+    """Bytes of one slot: enough for any list of length k, by the longest public name and words."""
     longest = max((len(_json(node)) for node in nodes), default=0)
-    return -(-(_FRAME_BYTES + longest + k * (_LINE_BYTES + longest)) // 1024) * 1024
+    nouns = _MOST_NOUNS * max((len(_json(word)) for word in words), default=0)
+    most = _FRAME_BYTES + nouns + longest + k * (_LINE_BYTES + nouns + longest)
+    return -(-most // 1024) * 1024
 
 
 def render(made: Suggestions, snapshot: int) -> list[bytes]:
@@ -106,7 +109,7 @@ class ListStore:
         known = _header_of(path)
         wanted = {**about, "members": len(nodes), "k": k}
         if known is None or known | _NEW != wanted | _NEW:
-            known = wanted | _NEW | {"slot": slot_bytes(nodes, k)}
+            known = wanted | _NEW | {"slot": slot_bytes(nodes, k, about.get("words", ()))}
             _make(path, known)
         return cls(path, known)
 

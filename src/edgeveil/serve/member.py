@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from edgeveil.errors import EdgeveilError
 from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.list_files import is_list_of
 from edgeveil.serve.served_series import SeriesLists
@@ -101,10 +102,14 @@ def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
 
 def _protection(lists: SeriesLists, member: str) -> dict[str, Any]:
     """What is protected by all lists of a member together."""
-    mechanism = lists.mechanism
+    mechanism, nouns = lists.mechanism, lists.nouns
     hidden, pair = "whether two other members are friends", "such a friendship"
     if mechanism.directed:
         hidden, pair = "whom any other member follows", "such a connection"
+    if nouns != FRIENDS:
+        between = "of any other" if mechanism.directed else "between other"
+        one = nouns.member if mechanism.directed else nouns.members
+        hidden, pair = f"{nouns.edges} {between} {one}", "such a connection"
     # Everything that the member was charged counts: a series that was renewed counts twice.
     epsilon = max(lists.ledger.account(member).charged, mechanism.epsilon)
     return {
@@ -120,10 +125,28 @@ def _protection(lists: SeriesLists, member: str) -> dict[str, Any]:
         ),
         "odds": _factor(epsilon),
         "epsilon": epsilon,
+        "words": _words_of_page(nouns),
         "in_full": (
             f"All lists of the series together: {lists.guarantee} The same holds for connections "
             "of somebody who was forgotten and has come back: you are not asked about them again."
         ),
+    }
+
+
+def _words_of_page(nouns: Nouns) -> dict[str, str]:
+    """What the member's page says for people, friends and being popular."""
+    if nouns == FRIENDS:
+        return {
+            "title": "People you may know",
+            "common": "friends",
+            "yours": "friends",
+            "popular": "many people know them",
+        }
+    return {
+        "title": f"{nouns.members[0].upper()}{nouns.members[1:]} suggested to you",
+        "common": nouns.neighbours,
+        "yours": nouns.edges,
+        "popular": f"many {nouns.members} have {nouns.edges} with it",
     }
 
 
@@ -136,8 +159,8 @@ def _budget(lists: SeriesLists, member: str) -> dict[str, Any]:
     account = lists.ledger.account(member)
     charged, cap = account.charged, account.charged + account.left
     in_words = (
-        "Lists reveal a little about others, so there is a limit for each member. You have used "
-        f"{100 * charged / cap:.0f} % of yours. New lists of this series use nothing more: it is "
-        "charged once, when you join."
+        f"Lists reveal a little about others, so there is a limit for each {lists.nouns.member}. "
+        f"You have used {100 * charged / cap:.0f} % of yours. New lists of this series use nothing "
+        "more: it is charged once, when you join."
     )
     return {"charged": charged, "left": account.left, "cap": cap, "in_words": in_words}

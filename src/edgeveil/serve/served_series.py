@@ -27,6 +27,7 @@ from edgeveil.errors import EdgeveilError, LedgerError
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.schema import UnusableError
+from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
 from edgeveil.series.copies import check_copies, check_folder
 from edgeveil.serve.answers import check_price, words_of
@@ -71,7 +72,7 @@ class SeriesLists:
     """Serves the lists of the series that a label has.
 
     `read` reads the graph as it is now; `copies` is the folder for copies of lists; `folder` is
-    that of the series, if it is not beside the ledger.
+    that of the series, if it is not beside the ledger; `words` are those of `Suggestions.in_words`.
 
     Raises
     ------
@@ -87,7 +88,9 @@ class SeriesLists:
         k: int,
         copies: Path,
         folder: Path | None = None,
+        words: str | None = None,
     ) -> None:
+        self.nouns = Nouns.of(words)
         self._read, self.ledger, self.label, self.k = read, ledger, label, k
         self._copies, self._folder = copies, series_folder(ledger, label, folder)
         self._series = ledger.key_of(json.dumps(["series", label]))
@@ -197,6 +200,7 @@ class SeriesLists:
             "snapshot": now.about.until,
             "state": now.about.state,
             "length": self.k,
+            **({} if self.nouns == FRIENDS else {"words": list(vars(self.nouns).values())}),
             "forgotten": hashlib.sha256(gone).hexdigest(),
         }
 
@@ -233,7 +237,7 @@ class SeriesLists:
         try:
             for part in series.parts(self.k):
                 indices = history.nodes.indices(list(part.members))
-                bodies = render(part, now.about.until)
+                bodies = render(part.in_words(self.nouns), now.about.until)
                 for index, body in zip(indices.tolist(), bodies, strict=True):
                     lists.put(index, lists.padded(body))
                 self.left -= len(part.members)
@@ -298,7 +302,7 @@ class SeriesLists:
         words = "Not finished."
         try:
             done = refresh(graph, **self._how(), progress=progress, purpose="service")
-            words = done.summary
+            words = done.summary_in(self.nouns)
         except Exception as error:  # noqa: BLE001  (the curator is told)
             words = f"Not finished: {words_of(error)}"
             _log.error("a refresh failed: %s", words_of(error))

@@ -34,7 +34,15 @@ function byChance(chance) {
   return `About ${Math.round(100 * chance)} in 100 such names are here by chance.`;
 }
 
-function showList({ list }) {
+// The nouns of this graph; without an answer from the service, people and friends.
+const FRIENDS = {
+  title: "People you may know", common: "friends", yours: "friends", popular: "many people know them",
+};
+
+function showList({ list }, words) {
+  document.title = at("title").textContent = words.title;
+  at("common").textContent = words.common;
+  at("popular").textContent = words.popular;
   const day = new Date(list.made).toLocaleDateString(undefined, { dateStyle: "long", timeZone: "UTC" });
   at("about").textContent = `For ${list.member}, made on ${day}.`;
   at("remark").textContent = list.remark ? `${list.remark[0].toUpperCase()}${list.remark.slice(1)}.` : "";
@@ -46,8 +54,8 @@ function showList({ list }) {
     if (line.strength !== "popular") add(who, "span", "why", line.why);
     const strength = add(row, "details", `strength ${line.strength}`);
     add(strength, "summary", "", line.strength);
-    const numbers = `Common friends, estimated: ${line.common}. ${byChance(line.chance)}`;
-    const popular = "Suggested because many people know them, not because of your friends.";
+    const numbers = `Common ${words.common}, estimated: ${line.common}. ${byChance(line.chance)}`;
+    const popular = `Suggested because ${words.popular}, not because of your ${words.yours}.`;
     add(strength, "span", "numbers", line.strength === "popular" ? popular : numbers);
   }
 }
@@ -69,7 +77,7 @@ async function show() {
     at("full").textContent = in_full;
     at("protection").hidden = false;
   }
-  showList(list); // below what is said about protection
+  showList(list, protection.value?.words ?? FRIENDS); // below what is said about protection
   if (budget.status === "fulfilled") {
     const { charged, cap, in_words } = budget.value;
     const number = (value) => Number(value.toPrecision(3)).toString();
