@@ -11,7 +11,7 @@ import edgeveil as ev
 from edgeveil.privacy.noise import NoiseSource, discrete_laplace
 from tests.conformance.test_every_mechanism import a_graph
 
-SHARED = {"node_n": "<i8", "0_numbers": "|b1", "0_values": "<f8", "0_scale": "<f8"}
+SHARED = {"0_numbers": "|b1", "0_values": "<f8", "0_scale": "<f8"}
 ROWS = {"sources": "<i8", "rows": "<f8", "uncertainty": "<f8"}
 EVIDENCE = {"sources": "<i8", "starts": "<i8", "nodes": "<i4", "sums": "<f4", "rates": "<f8"}
 

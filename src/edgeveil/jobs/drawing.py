@@ -259,7 +259,7 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
         return batch
     noise = noise_for(batch.secret, "shared", mechanism, graph)
     numbers = shared_numbers(mechanism, graph, noise)
-    return batch.store(lambda path: write_shared(path, numbers, graph.nodes))
+    return batch.store(lambda path: write_shared(path, numbers))
 
 
 def _fitted(request: ReleaseRequest, batch: Batch) -> tuple[Any, str]:

@@ -10,16 +10,15 @@ import numpy as np
 
 from edgeveil.errors import LedgerError
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs.tasks import RowBlock
 from edgeveil.privacy.statistic import Noised, NoisedTail
 
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 
-def write_shared(path: Path, numbers: tuple[Noised, ...], nodes: NodeSet) -> None:
-    """Write the noised numbers of every round, and the node set that indices in rows refer to."""
-    held: dict[str, Any] = {f"node_{name}": array for name, array in nodes.arrays.items()}
+def write_shared(path: Path, numbers: tuple[Noised, ...]) -> None:
+    """Write the noised numbers of every round; no ids, which somebody may want to be forgotten."""
+    held = dict[str, Any]()
     for number, noised in enumerate(numbers):
         kind = next(name for name, cls in _KINDS.items() if type(noised) is cls)
         held |= {f"{number}_{kind}": True}

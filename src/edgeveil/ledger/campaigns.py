@@ -272,14 +272,19 @@ class Request:
         if self.new:
             if refusal := self.price().refusal:
                 raise BudgetError(refusal)
-            if not self._n_rows:
-                self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
+            self.begin()
             # A random key: a ledger restored from an older copy must not give two batches one key.
             added = self._append(secrets.token_hex(32), self.new, self._due)
             rows[added.seq] = added
         shared = self.shared()
         assert shared is not None  # the campaign has a row
         return Charged(shared, tuple(self._batch(rows[seq]) for seq in sorted(rows)))
+
+    def begin(self) -> Batch:
+        """The campaign's first entry, added if it is not there: price 0, no rows."""
+        found = [ChargeRow(*row) for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key)]
+        first = found[0] if found else self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
+        return self._batch(first, any_code=True)
 
     def _append(self, key: str, members: list[str], price: BatchPrice) -> ChargeRow:
         return self.charges.append(
@@ -301,21 +306,27 @@ class Request:
         return self._batch(found[0]) if found else None
 
     def open_batches(self) -> list[Batch]:
-        """All batches of rows of the campaign that are not stored."""
+        """All batches of rows of the campaign that are not stored, of any code.
+
+        To see them, or to erase their secrets: what draws from a secret calls `charge`.
+        """
         numbers = [seq for (seq,) in self._transaction.run(sql.OPEN_OF_CAMPAIGN, self.key)]
         charges = [ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, numbers)]
-        return [self._batch(charge) for charge in charges if charge.n_rows]
+        return [self._batch(charge, any_code=True) for charge in charges if charge.n_rows]
 
-    def _batch(self, charge: ChargeRow) -> Batch:
+    def _batch(self, charge: ChargeRow, *, any_code: bool = False) -> Batch:
         known, run = (charge.key, charge.seq, charge.created), self._transaction.run
         for (digest,) in run(sql.DIGEST_OF_KEY, charge.key):
             return Batch(*known, b"", (), digest, self._ledger)
-        if charge.code != self._campaign.code:  # under one secret it could draw other values
+        # Under one secret, other code could draw other values
+        if not any_code and charge.code != self._campaign.code:
             made_by = json.loads(charge.note).get("version", "another version")
             raise LedgerError(
                 f"some of these rows were charged on {charge.created} by other code (edgeveil "
-                f"{made_by}) and never finished: let that code finish them, leave them out, or "
-                "declare a new snapshot (edgeveil ledger advance), where all are charged anew"
+                f"{made_by}) and never finished. To finish them without a charge, install that "
+                "version, give the same command once more, and update again. Or leave them out; or "
+                "declare a new snapshot (edgeveil ledger advance; of a series: renew), where all "
+                "are charged anew"
             )
         stored = run(sql.SECRET_OF_KEY, charge.key)
         expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")

@@ -219,6 +219,14 @@ class Ledger:
         self._artifacts_checked, self._seen = True, head  # the transaction is committed
         return charged
 
+    def begin(self, campaign: Campaign) -> Batch:
+        """Add the first entry of a campaign, at price 0, unless it is there.
+
+        Its secret is for the statistics that all rows share.
+        """
+        with self._transaction(write=True) as transaction:
+            return Request(transaction, self, campaign, [], write=True).begin()
+
     def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
         """The price of `charge`, and what is left before it; nothing is charged.
 

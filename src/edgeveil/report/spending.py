@@ -23,7 +23,7 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
 
     A series has a row for those who joined first, and one for the newcomers of every later
     refresh. Its windows, whose price is 0, are left out: their number depends on edges, and nothing
-    else here does.
+    else here does. So rows are numbered as they are shown, not by their number in the ledger.
     """
     rows: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:
@@ -37,7 +37,7 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
         begun.setdefault(all_of_it[0].campaign, all_of_it[0].seq)
     return [
         (
-            first.seq,
+            number,
             first.created,
             first.label,
             first.snapshot,
@@ -48,7 +48,7 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
             sum(one.pooled_nano for one in all_of_it) / 1e9,
             "stored" if all(one.released for one in all_of_it) else "charged, not stored",
         )
-        for all_of_it in rows.values()
+        for number, all_of_it in enumerate(rows.values(), 1)
         for first in all_of_it[:1]
     ]
 
@@ -138,6 +138,8 @@ def _steps(charges: Sequence[Charge], member: str | None) -> list[tuple[str, flo
     """Epsilon charged by the time of each charge: to the member, or the highest of any member."""
     steps, own = list[tuple[str, float]](), 0.0
     for charge in charges:
+        if is_window(charge):
+            continue
         own += charge.epsilon_nano / 1e9
         steps.append((charge.created, charge.highest_nano / 1e9 if member is None else own))
     return steps

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ def series_campaign(
             "mechanism": "series of lists",
             "parameters": json.dumps(parameters_of(mechanism)),
             "series": history.identity,
+            "version": version("edgeveil"),
             **note,
         },
     )

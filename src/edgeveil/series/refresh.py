@@ -339,6 +339,8 @@ class _Refresh:
         degrees = stored_shared(mechanism, self.history.graph, degrees)
         shared = popularity(degrees, self.names)
         self.released = digest_of(_degrees_in(degrees))
+        # An entry for every snapshot, so that the head does not tell whether there were windows
+        _erase_secrets([self.ledger.begin(self.window_campaign(number))])
         state, windows = self._draw(about, newcomers, shared, mechanism)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
@@ -422,6 +424,7 @@ class _Refresh:
     def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
         """Charge those whose budget allows it; return all who were charged, now or before."""
         paid = []
+        _erase_secrets(self.ledger.open_batches(campaign))  # no noise is drawn for a charge
         for some in _batches(wanted):
             found = self.ledger.newcomers(campaign, [self.names[i] for i in some])
             unable = set(found.unable)
@@ -429,7 +432,7 @@ class _Refresh:
             if able:
                 self.ledger.charge(campaign, [self.names[i] for i in able])
             paid += able
-        _erase_secrets(self.ledger.open_batches(campaign))  # no noise is drawn for a charge
+        _erase_secrets(self.ledger.open_batches(campaign))
         return paid
 
     def _draw(

@@ -168,7 +168,7 @@ def test_a_batch_that_other_code_began_is_not_finished(place, joint, charge):
     ledger = place.create(epsilon=2)
     first = charge(ledger, "lists", joint(1, "a", "b"), code="old", note={"version": "0.9"})
     for asked in (joint(1, "a"), joint(1, "c")):
-        with pytest.raises(LedgerError, match=r"never finished: let that code finish them"):
+        with pytest.raises(LedgerError, match=r"never finished. To finish them without a charge"):
             charge(ledger, "lists", asked, code="new")
     first.shared.store(lambda path: path.write_text("shared"))
     charge(ledger, "lists", joint(1, "c"), code="new")

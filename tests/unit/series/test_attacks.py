@@ -19,10 +19,12 @@ from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
+from edgeveil.report.spending import spending_of, spending_rows
 from edgeveil.series import WindowRule, refresh
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
 
+campaign = sys.modules["edgeveil.series.campaign"]
 refreshing = sys.modules["edgeveil.series.refresh"]  # the package has a function of that name
 
 EAGER = WindowRule(first=1, patience=1, least=1, share=0.0, latest=1)  # a window every time
@@ -367,6 +369,94 @@ def test_a_text_id_in_the_second_week_is_just_a_newcomer(weeks, drawn, renewed):
     assert week(edges=RING).n_newcomers == 0  # the guest has left
     if not renewed:
         check_drawn_once(drawn, weeks.history)
+
+
+# --- What others may see of a ledger -------------------------------------------------------------
+
+
+def test_reports_do_not_tell_how_many_windows_there_were(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    shown, windows = [], []
+    for name, edges in (("ring", RING), ("one more", [*RING, (0, 2)])):
+        (tmp_path / name).mkdir()
+        weeks = Weeks(tmp_path / name)
+        monkeypatch.setattr(refreshing, "_BATCH", 1)
+        rule = WindowRule(first=3, patience=50)
+        windows.append(sum(weeks.refresh(edges, rule=rule).n_windows for _ in range(2)))
+        weeks.refresh(edges, range(9), rule=rule)
+        charges = weeks.ledger.charges()
+        rows = [(row[0], *row[2:]) for row in spending_rows(charges)]
+        steps = [level for _, level in spending_of(weeks.ledger).steps]
+        shown.append((rows, steps, spending_of(weeks.ledger, "j").steps == []))
+        assert [row[0] for row in rows] == [1, 2]
+    assert windows == [0, 2]
+    assert shown[0] == shown[1]
+
+
+def test_every_snapshot_has_an_entry_whether_there_were_windows_or_not(weeks):
+    patient, heads = WindowRule(first=50, patience=50), []
+    for _ in range(3):
+        assert weeks.refresh(RING, rule=patient).n_windows == 0
+        heads.append(weeks.ledger.verify())
+        weeks.refresh(RING, again=True, rule=patient)
+        assert weeks.ledger.verify() == heads[-1], "the same snapshot"
+    assert len(set(heads)) == 3
+
+
+def test_artifacts_hold_no_ids(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
+    names = [f"somebody-{v}" for v in range(8)]
+    named = Graph.from_edges(*zip(*RING, strict=True), NodeSet.of(names))
+    refresh(named, ledger=ledger, epsilon=1.0, rule=EAGER)
+    files = [path for path in (tmp_path / "ledger.artifacts").rglob("*") if path.is_file()]
+    assert len(files) >= 3
+    assert not any(b"somebody" in path.read_bytes() for path in files)
+
+
+# --- A new version of the code -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "after"),
+    [(SeriesFolder, "commit", True), (refreshing, "_erase_secrets", False)],
+    ids=["after the commit", "before a charge is erased"],
+)
+def test_a_crash_that_needs_no_more_noise_goes_on_with_other_code(
+    weeks, drawn, monkeypatch, owner, name, after
+):
+    weeks.refresh(RING, range(7))
+    with (
+        failing(monkeypatch, owner, name, 1 if after else 2, after=after),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    monkeypatch.setattr(campaign, "code_of", lambda mechanism: "a later version")
+    for _ in range(2):
+        assert weeks.refresh(RING + CHORDS, again=True).n_lists == 8
+    weeks.refresh(RING + CHORDS)
+    assert check_drawn_once(drawn, weeks.history) > 8
+    assert [weeks.charged(member) for member in "abcdefgh"] == [1.0] * 8
+    assert all(charge.released for charge in weeks.ledger.charges())
+
+
+def test_windows_that_were_begun_by_other_code_wait_for_it(weeks, drawn, monkeypatch):
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign, "code_of", lambda mechanism: "a later version")
+        before = weeks.ledger.verify()
+        with pytest.raises(LedgerError, match=r"without a charge, install that version"):
+            weeks.refresh(RING, again=True)
+        assert weeks.ledger.verify() == before
+    assert weeks.refresh(RING, again=True).n_lists == 8
+    monkeypatch.setattr(campaign, "code_of", lambda mechanism: "a later version")
+    weeks.refresh(RING)
+    assert check_drawn_once(drawn, weeks.history) > 8
+    assert [weeks.charged(member) for member in "abcdefgh"] == [1.0] * 8
 
 
 # --- Put back to an older copy ------------------------------------------------------------------
