@@ -9,7 +9,7 @@ released before; docs/theory/classification.md rests on that.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ _FOLDS_OF_FEATURES, _FOLDS_OF_T = 5, 3
 _FEATURE_RIDGES = (1.0, 3.0, 10.0)
 _MOST_DENOMINATOR = 1 << 20
 _TINY = 1e-12
+_PART = 1 << 15  # listeners whose probabilities are computed at once
 
 
 class Words(NamedTuple):
@@ -207,9 +208,9 @@ def last_words(labels: Labels, roles: Roles, spoken: Mask, guess: Indices) -> Wo
 
 
 def frequencies(labels: Labels, n: int) -> Matrix:
-    """Log of the classes' shares among the labels, for each of n nodes."""
+    """Log of the classes' shares among the labels, for each of n nodes: one row, read-only."""
     counts = np.bincount(labels.classes, minlength=labels.n_classes) + 1.0
-    return np.tile(np.log(counts / counts.sum()), (n, 1))
+    return np.broadcast_to(np.log(counts / counts.sum()), (n, labels.n_classes))
 
 
 def from_prior(prior: Matrix) -> Matrix:
@@ -482,9 +483,8 @@ def converse(
     spoken = words.speaks
     model = learn(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
     guess = log_prior.argmax(axis=1)
-    rows = roles.listeners
-    logs = model.log_probabilities(log_prior[rows], _blocks(heard, blocks))
-    guess[rows] = logs.argmax(axis=1)
+    for rows, logs in _by_parts(model, roles, log_prior, _blocks(heard, blocks)):
+        guess[rows] = logs.argmax(axis=1)
     heard.append(np.asarray((yield last_words(labels, roles, spoken, guess))) / unit)
     return conclude(labels, roles, log_prior, heard, noise, blocks=blocks, seed=seed)
 
@@ -497,9 +497,20 @@ def conclude(
     split = _blocks(heard, blocks)
     model = learn(labels, roles, log_prior, split, noise, seed=seed)
     logs = log_prior.copy()
-    rows = roles.listeners
-    logs[rows] = model.log_probabilities(log_prior[rows], split)
+    for rows, part in _by_parts(model, roles, log_prior, split):
+        logs[rows] = part
     return Outcome(log_prior, tuple(heard), noise, model, logs)
+
+
+def _by_parts(
+    model: Model, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix]
+) -> Iterator[tuple[Indices, Matrix]]:
+    """Log probabilities of the listeners, as many at a time as need little memory."""
+    listeners = roles.listeners
+    for first in range(0, len(listeners), _PART):
+        part = slice(first, first + _PART)
+        rows = listeners[part]
+        yield rows, model.log_probabilities(log_prior[rows], [S[part] for S in heard])
 
 
 def _blocks(heard: Sequence[Matrix], blocks: int) -> list[Matrix]:
@@ -508,7 +519,7 @@ def _blocks(heard: Sequence[Matrix], blocks: int) -> list[Matrix]:
 
 def _spread(S: Matrix) -> float:
     """The root of the mean square, a public unit for sums."""
-    return max(float(np.sqrt(np.mean(S * S))), _TINY) if S.size else 1.0
+    return max(math.sqrt(float(np.einsum("ij,ij->", S, S)) / S.size), _TINY) if S.size else 1.0
 
 
 def _log_softmax(Z: Matrix) -> Matrix:

@@ -68,7 +68,7 @@ def test_first_words_class_shares_alone_make_nobody_sure() -> None:
     roles = cl.choose_roles(labels)
     alone = cl.first_words(labels, roles, cl.frequencies(labels, 150))
     assert not alone.speaks[100:].any()
-    known = cl.frequencies(labels, 150)
+    known = cl.frequencies(labels, 150).copy()
     known[100] = np.log([0.4, 0.6])  # far from its share of 2 %
     assert cl.first_words(labels, roles, known).speaks[100:].sum() == 1
 
@@ -127,3 +127,17 @@ def test_fit_weights_who_hears_little_learns_from_shares() -> None:
     weights = cl.fit_weights(prior, [S], np.eye(2)[y], 10.0, 0.1, scales)
     logs = weights.log_probabilities(prior, [S])[np.arange(400), y]
     assert np.exp(logs[friends == 4]).mean() > 0.8
+
+
+def test_converse_more_listeners_than_a_part_changes_nothing(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    y, adjacency, _ = _planted(300, 2, 9)
+    labels = cl.Labels.single(np.where(np.arange(300) % 2, y, -1), 2)
+    roles, prior = cl.choose_roles(labels), cl.frequencies(labels, 300)
+
+    def probabilities():  # type: ignore[no-untyped-def]
+        rng = np.random.default_rng(0)
+        return _talk(_sums(adjacency, 2, roles, rng, 2.0), labels, roles, prior, 1.0)
+
+    whole = probabilities().log_probabilities
+    monkeypatch.setattr(cl, "_PART", 7)
+    np.testing.assert_allclose(probabilities().log_probabilities, whole, rtol=1e-9)
