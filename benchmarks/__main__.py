@@ -23,7 +23,7 @@ PARTS = (
 # file of figures of their own.
 MORE = (
     *("streaming", "cluster", "beyond-memory"),
-    *("tail", "lists", "billion", "ledger", "service", "history", "series"),
+    *("tail", "lists", "billion", "ledger", "service", "history", "series", "classify"),
 )
 HOME = Path(__file__).resolve().parent
 

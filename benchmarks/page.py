@@ -476,6 +476,36 @@ def _history(part: Figures) -> Iterator[str]:
     yield table(part["sizes"], columns)
 
 
+def _classify(part: Figures) -> Iterator[str]:
+    yield "Classification"
+    yield (
+        f"`classify` with {part['classes']} classes, {part['labelled']:.0%} of the nodes labelled, "
+        "no features, two rounds with their fit, from labels to predictions. Arrays: the peak "
+        "without the graph and without Python, in tables of nodes x classes. Sums: one thread "
+        "beside scipy's product of the same rows of the adjacency matrix with a dense table, in "
+        "CPU time; two threads give the same values. Noise: beside the bare sampler."
+    )
+    columns: Columns = {
+        "edges": lambda r: f"{r['edges']:,}",
+        "nodes": lambda r: f"{r['nodes']:,}",
+        "wall s": lambda r: seconds(r["wall"]),
+        "CPU s": lambda r: seconds(r["cpu"]),
+        "peak, GB": lambda r: gigabytes(r["peak_bytes"]),
+        "arrays": lambda r: number(r["arrays"]),
+        **{
+            name: lambda r, key=key: spread(r["parts"]["ratios"][key])
+            for name, key in {
+                "sums, times scipy": "sums: times scipy's product",
+                "noise, times the sampler": "noise: times the bare sampler",
+                "two threads, times one": "two threads: times faster than one",
+            }.items()
+        },
+    }
+    yield table(part["sizes"], columns)
+    if "exponent" in part:
+        yield f"CPU time grows like edges^{part['exponent']:.2f}."
+
+
 def _service(part: Figures) -> Iterator[str]:
     yield "Service"
     late, bare = part["at_half_load"], part["bare_at_half_load"]
@@ -519,6 +549,7 @@ SECTIONS: dict[str, Callable[[Figures], Iterator[str]]] = {
     "cluster": _cluster,
     "history": _history,
     "series": _series,
+    "classify": _classify,
     "ledger": _ledger,
     "service": _service,
 }
@@ -613,6 +644,15 @@ def _series_lines(part: Figures) -> Iterator[Figures]:
     yield _line("series", f"weekly refresh, {part['members']:,} members, wall time", took, said)
 
 
+def _classify_lines(part: Figures) -> Iterator[Figures]:
+    for row in part["sizes"]:
+        took = f"{seconds(row['wall'])} s, {gigabytes(row['peak_bytes'])} GB"
+        ratio = row["parts"]["ratios"]["sums: times scipy's product"]
+        said = f"its sums, times scipy's product: {number(ratio['median'])}"
+        what = f"classes of {row['nodes']:,} nodes, {row['edges']:,} edges, wall time"
+        yield _line("classification", what, took, said)
+
+
 def _ledger_lines(part: Figures) -> Iterator[Figures]:
     row = part["stores"]["SQLite"][-1]
     took = f"{number(row['first']['wall_seconds'])} s"
@@ -637,6 +677,7 @@ LINES: dict[str, Callable[[Figures], Iterator[Figures]]] = {
     "billion": _billion_lines,
     "cluster": _cluster_lines,
     "series": _series_lines,
+    "classify": _classify_lines,
     "ledger": _ledger_lines,
     "service": _service_lines,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import billion
+from benchmarks import billion, classify
 from benchmarks.__main__ import _known
 from benchmarks.exact import _tune
 from benchmarks.graphs import draw_edges, draw_spread_ends
@@ -21,7 +21,7 @@ from benchmarks.paper_python import as_lists, push_lists, push_rows
 from benchmarks.peers import MAKERS
 from benchmarks.problem import Problem
 from benchmarks.scale import exponent
-from benchmarks.settings import ERROR, ROUNDS, SIGMA
+from benchmarks.settings import ERROR, ROUNDS, SIGMA, Settings
 from edgeveil.flow import push_flow_cap
 from edgeveil.graph.datasets import social_network
 
@@ -68,6 +68,24 @@ def test_all_parts_on_tiny_graphs(tmp_path: Path) -> None:
     for title in ("Exact PageRank", "Capped flow", "Noise", "Reading", "Scale"):
         assert f"\n## {title}\n" in text
     assert "exact PageRank, one row of 64" in overview(parts)
+
+
+def test_classify_has_time_memory_and_ratios_of_every_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def near(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = getattr(classify, function.split(":")[1])(**arguments)
+        return found
+
+    monkeypatch.setattr(classify, "in_child", near)
+    asked = Settings(work=tmp_path, tiny=True, max_edges=8_000, rounds_large=1)
+    part = classify.run(asked)
+    heading, _, rows, growth = SECTIONS["classify"](part)
+    assert heading == "Classification"
+    assert "| 2,000 |" in rows
+    assert "| 8,000 |" in rows
+    assert growth.startswith("CPU time grows like edges^")
+    assert [line["section"] for line in LINES["classify"](part)] == ["classification"] * 2
 
 
 def _check_contenders(parts: dict[str, Any]) -> None:
