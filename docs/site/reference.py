@@ -92,7 +92,7 @@ def _row(name: str) -> str:
         found = getattr(found, part, None) or import_module(f"{found.__name__}.{part}")
     sentence = (inspect.getdoc(found) or "").partition("\n\n")[0].replace("\n", " ")
     signature = _parameters(found).replace("|", "\\|")
-    file = Path(inspect.getsourcefile(found) or "").relative_to(_ROOT).as_posix()
+    file = Path(inspect.getsourcefile(inspect.unwrap(found)) or "").relative_to(_ROOT).as_posix()
     sentence = sentence.replace("|", "\\|")
     return f"| `{name}{signature}` | {sentence} | [{Path(file).name}](../{file}) |"
 

@@ -60,7 +60,7 @@ def made_here():
 
 
 @pytest.fixture(scope="module")
-def check_int():
+def whole():
     return embed(GRAPH, epsilon=1.0, mechanism=EMBED, noise=seeded()).values.tobytes()
 
 

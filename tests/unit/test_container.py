@@ -111,7 +111,7 @@ def test_compose_mounts_folders_of_inputs_not_the_inputs():
 
 
 def test_cron_example_makes_its_log_for_the_owner_only():
-    text = (ROOT / "docs" / "series.md").read_text("utf-8")
+    text = (ROOT / "docs" / "over-time.md").read_text("utf-8")
     (line,) = re.findall(r"^    0 4 \* \* 1  (.+)$", text, re.MULTILINE)
     assert line.index("umask 077 &&") < line.index(">> refresh.log")
 
