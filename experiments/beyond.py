@@ -10,10 +10,8 @@ from edgeveil.evaluation.results import Result
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.mechanisms import (
     DegreePrior,
-    DPForwardCap,
     DPPushFlowCap,
     EdgeFlipping,
-    GraphDiffusion,
     Mechanism,
     NonPrivate,
     OwnNeighbours,
@@ -35,6 +33,8 @@ from experiments.figures import (
     select,
 )
 from experiments.flipped_walk import flipped_rows
+from experiments.forward_cap import DPForwardCap
+from experiments.graph_diffusion import GraphDiffusion
 from experiments.rows import repeated_rows
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ import numpy as np
 
 from edgeveil.evaluation.ranking import releases
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms import DPForwardCap, DPInstantEmbedding, DPPushFlow, DPPushFlowCap
+from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Statistic, randomise
+from experiments.forward_cap import DPForwardCap
 
 # Their rows are a function of the graph plus Laplace noise.
 LaplaceRows = DPForwardCap | DPInstantEmbedding | DPPushFlow | DPPushFlowCap

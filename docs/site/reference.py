@@ -29,9 +29,9 @@ _GROUPS = {
     "flow.push_flow_cap",
     "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.NodeClasses "
     "mechanisms.OwnListEmbedding "
-    "mechanisms.DegreePrior mechanisms.DPForwardCap mechanisms.DPPushFlowCap "
+    "mechanisms.DegreePrior mechanisms.DPPushFlowCap "
     "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
-    "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping mechanisms.GraphDiffusion "
+    "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping "
     "mechanisms.OwnNeighbours mechanisms.NonPrivate mechanisms.Mechanism",
     "Data sets": "graph.datasets.LabelledGraph graph.datasets.social_network "
     "graph.datasets.load_blogcatalog graph.datasets.load_pos",

@@ -15,18 +15,18 @@ from edgeveil.flow.bounds import float_error_bound
 from edgeveil.mechanisms import (
     DegreePrior,
     DPEmbeddingSparse,
-    DPForwardCap,
     DPInstantEmbedding,
     DPPushFlow,
     DPPushFlowCap,
     DPSparsePPR,
-    GraphDiffusion,
     OwnNeighbours,
     TwoHop,
 )
 from edgeveil.mechanisms.hard_pairs import two_cliques, wedge
 from edgeveil.testing import anneal
 from edgeveil.testing.worst_pairs import loss_share, pairs_for, worst_pair
+from experiments.forward_cap import DPForwardCap
+from experiments.graph_diffusion import GraphDiffusion
 from tests.dense_flows import every_graph
 from tests.seam import run
 

@@ -26,13 +26,11 @@ from edgeveil.mechanisms import (
     MECHANISMS,
     DegreePrior,
     DPEmbeddingSparse,
-    DPForwardCap,
     DPInstantEmbedding,
     DPPushFlow,
     DPPushFlowCap,
     DPSparsePPR,
     EdgeFlipping,
-    GraphDiffusion,
     Mechanism,
     NonPrivate,
     OwnListEmbedding,
@@ -48,8 +46,13 @@ from edgeveil.results.release import Release
 from edgeveil.results.release_folder import read_result
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.testing.conformance import Conformance
+from experiments.forward_cap import DPForwardCap
+from experiments.graph_diffusion import GraphDiffusion
 from tests.seam import run
 from tests.strategies import graphs_with_source
+
+# Of the experiments, checked like the others: figures stand on their guarantees.
+BASELINES = (DPForwardCap, GraphDiffusion)
 
 # A new mechanism needs a line here (and `test_every_mechanism_is_in_this_suite` says so).
 INSTANCES: dict[str, Mechanism] = {
@@ -141,18 +144,18 @@ class TestEveryMechanism(Conformance):
 
 
 def test_every_mechanism_is_in_this_suite():
-    assert {type(m) for m in INSTANCES.values()} == set(MECHANISMS)
+    assert {type(m) for m in INSTANCES.values()} == {*MECHANISMS, *BASELINES}
 
 
 def test_a_mechanism_has_at_most_two_base_classes_of_ours():
-    for cls in MECHANISMS:
+    for cls in (*MECHANISMS, *BASELINES):
         ours = [base.__name__ for base in cls.__mro__[1:] if base.__module__.startswith("edgeveil")]
         assert len(ours) <= 2, f"{cls.__name__}: {ours}"
 
 
 def test_every_mechanism_with_a_model_is_here_with_both_models():
     seen = {(type(m), m.model) for m in INSTANCES.values() if hasattr(m, "model")}
-    for cls in MECHANISMS:
+    for cls in (*MECHANISMS, *BASELINES):
         if "model" in cls.__dataclass_fields__:
             assert (cls, "joint") in seen
             mechanism = next(m for m in INSTANCES.values() if type(m) is cls)
@@ -197,7 +200,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("cls", MECHANISMS)
+@pytest.mark.parametrize("cls", [*MECHANISMS, *BASELINES])
 def test_a_bad_parameter_is_refused_at_construction_in_plain_words(cls):
     good = dataclasses.asdict(next(m for m in INSTANCES.values() if type(m) is cls))
     assert set(good) <= set(BAD), "a field without bad values is a field nobody checks"
@@ -441,7 +444,7 @@ def test_provenance_gives_the_mechanism_back(mechanism, tmp_path):
             made.provenance,
             read_result(tmp_path / f"r{suffix}", mechanism.output).provenance,
         ):
-            cls = {cls.name: cls for cls in MECHANISMS}[provenance.mechanism]
+            cls = {cls.name: cls for cls in (*MECHANISMS, *BASELINES)}[provenance.mechanism]
             assert cls(**provenance.parameters) == mechanism
 
 

@@ -10,7 +10,7 @@ import edgeveil as ev
 from edgeveil.errors import ParameterError
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.jobs.naming import built_in
-from edgeveil.mechanisms import MECHANISMS, DPPushFlowCap, GraphDiffusion
+from edgeveil.mechanisms import MECHANISMS, DPPushFlowCap
 
 GRAPH = ev.datasets.social_network(60, average_degree=8, seed=1).graph
 
@@ -44,7 +44,6 @@ def test_hint_for_alpha_names_the_same_walk():
 
 
 def test_own_parameters_and_unknown_ones_are_as_ever():
-    assert GraphDiffusion(epsilon=1.0).restart == pytest.approx(1 / 3)
     with pytest.raises(TypeError, match="foo"):
         DPPushFlowCap(epsilon=1, foo=2)
     with pytest.raises(ParameterError, match="takes no eps: say epsilon=1"):

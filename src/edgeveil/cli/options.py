@@ -36,11 +36,9 @@ ScoreMechanism = Literal[
     "two-hop",
     "degree-prior",
     "push-flow-cap",
-    "forward-cap",
     "push-flow",
     "sparse-ppr",
     "edge-flipping",
-    "graph-diffusion",
     "own-neighbours",
     "non-private",
 ]
@@ -284,8 +282,8 @@ class Parameters:
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
     sigma: Annotated[float | None, default("1e-6")] = None
-    restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None
-    rounds: Annotated[int | None, default("100; for forward-cap the fixed point")] = None
+    restart: Annotated[float | None, default("0.15")] = None
+    rounds: Annotated[int | None, default("100")] = None
     xi: Annotated[float | None, default("as --rounds says")] = None
     bound: Annotated[Literal["tight", "paper"] | None, default("tight")] = None
     prepush: Annotated[bool | None, Parameter(negative=""), default("no")] = None

@@ -62,7 +62,6 @@ def _calls() -> Iterator[Callable[[], object]]:
     from edgeveil.jobs import release
     from edgeveil.mechanisms import (
         DegreePrior,
-        DPForwardCap,
         DPPushFlow,
         DPPushFlowCap,
         NonPrivate,
@@ -75,7 +74,7 @@ def _calls() -> Iterator[Callable[[], object]]:
     ends = np.arange(_MANY)
     ring = partial(Graph.from_edges, ends, np.roll(ends, 1), NodeSet.range(_MANY))
     rows = [
-        *(NonPrivate(), TwoHop(epsilon=1), DegreePrior(epsilon=1), DPForwardCap(epsilon=1)),
+        *(NonPrivate(), TwoHop(epsilon=1), DegreePrior(epsilon=1)),
         *(DPPushFlowCap(epsilon=1), DPPushFlowCap(epsilon=1, rounds=None)),
         DPPushFlow(epsilon=1, promised_min_degree=1),
         Suggest(epsilon=1),

@@ -4,14 +4,12 @@ from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.baselines import NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.capped_flow import (
     DPEmbeddingSparse,
-    DPForwardCap,
     DPInstantEmbedding,
     DPPushFlowCap,
     DPSparsePPR,
 )
 from edgeveil.mechanisms.dp_push_flow import DPPushFlow
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
-from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.suggest import Suggest
@@ -21,14 +19,12 @@ __all__ = [
     "MECHANISMS",
     "OF_DATA",
     "DPEmbeddingSparse",
-    "DPForwardCap",
     "DPInstantEmbedding",
     "DPPushFlow",
     "DPPushFlowCap",
     "DPSparsePPR",
     "DegreePrior",
     "EdgeFlipping",
-    "GraphDiffusion",
     "Mechanism",
     "NodeClasses",
     "NonPrivate",
@@ -47,13 +43,11 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     DegreePrior,
     OwnListEmbedding,
     DPPushFlowCap,
-    DPForwardCap,
     DPPushFlow,
     DPSparsePPR,
     DPInstantEmbedding,
     DPEmbeddingSparse,
     EdgeFlipping,
-    GraphDiffusion,
     OwnNeighbours,
     NonPrivate,
 )

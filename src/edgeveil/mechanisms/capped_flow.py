@@ -1,6 +1,6 @@
 """The mechanisms that noise capped flows: what they share, then each of them.
 
-`DPPushFlowCap`, `DPForwardCap`, `DPSparsePPR`, `DPInstantEmbedding` and `DPEmbeddingSparse`.
+`DPPushFlowCap`, `DPSparsePPR`, `DPInstantEmbedding` and `DPEmbeddingSparse`.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ class CappedFlow(Mechanism):
         return capped_flow_pairs(self.model)
 
 
-def flow_error(flow: CappedFlow | DPForwardCap, n: int) -> float:
+def flow_error(flow: CappedFlow, n: int) -> float:
     """Bound on the L1 distance between a computed row and its definition, on any graph."""
     return flow_error_bound(n, sigma=flow.sigma, restart=flow.restart, rounds=flow.rounds)
 
 
-def flow_noise(flow: CappedFlow | DPForwardCap, n: int, epsilon: Fraction) -> Calibration:
+def flow_noise(flow: CappedFlow, n: int, epsilon: Fraction) -> Calibration:
     """One edge moves a row by at most sigma in L1."""
     error = flow_error(flow, n)
     return calibrate(coordinates=n, sensitivity=flow.sigma, epsilon=epsilon, error=error)
@@ -167,74 +167,6 @@ class DPPushFlowCap(CappedFlow):
     def tight_case(cls) -> tuple[DPPushFlowCap, Pair]:
         """With one round and prepush a wedge attains the bound."""
         return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPForwardCap(Mechanism):
-    """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
-
-    For the same noise a node's own value is not cut at its cap, which is what the paper's
-    prepush is for, without its bias. Proof: docs/theory/forward-cap.md.
-
-    Parameters
-    ----------
-    epsilon, sigma, model, restart
-        As for `CappedFlow`.
-    rounds : int or None
-        Rounds of pushing, at least 2; None for the fixed point, which allows most flow
-        (docs/theory/tight-bounds.md).
-    """
-
-    name: ClassVar[str] = "forward-cap"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "as push-flow-cap, with nodes' own values uncut"
-    theorem: ClassVar[str] = "docs/theory/forward-cap.md"
-
-    epsilon: float
-    sigma: float = 1e-6
-    model: Model = "joint"
-    restart: float = 0.15
-    rounds: int | None = None
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
-        self._recursion()  # refuses wrong parameters
-
-    def _recursion(self) -> Recursion:
-        return capped_recursion(self.sigma, self.model, self.restart, self.rounds, forward=True)
-
-    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The flow that arrives at each node, all of which is absorbed."""
-        return capped_rows(graph, sources, self._recursion())
-
-    def calibration(self, n_nodes: int) -> Calibration:
-        """One edge moves a row by at most sigma in L1."""
-        return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate once before the charge, so that it cannot fail after it."""
-        self.calibration(len(nodes))
-
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
-        """The rows, before their noise."""
-        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
-
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The noised rows, unchanged."""
-        return noised[0].values
-
-    def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
-        """Around the row without noise; what caps cut off is not covered."""
-        return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """The shapes on which capped flows change most."""
-        return capped_flow_pairs(self.model)
-
-    @classmethod
-    def tight_case(cls) -> tuple[DPForwardCap, Pair]:
-        """Three rounds of a walk that nearly always restarts."""
-        return cls(epsilon=1.0, restart=0.98, rounds=3), wedge()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
 from edgeveil.flow.push_flow import Recursion, capped_rows
-from edgeveil.mechanisms import DPForwardCap
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from experiments.forward_cap import DPForwardCap
 from tests import oracle
 from tests.flows import forward_flow
 from tests.seam import calibrations_of, run

@@ -10,9 +10,9 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import forward_edge_cap
-from edgeveil.mechanisms import GraphDiffusion
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.testing import anneal
+from experiments.graph_diffusion import GraphDiffusion
 from tests.dense_flows import every_graph
 from tests.flows import forward_flow
 from tests.seam import calibrations_of, run
