@@ -17,7 +17,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from tokenize import TokenError
@@ -137,15 +137,30 @@ def is_private_folder(folder: Path) -> bool:
 @contextmanager
 def locked(file: Path, taken: str) -> Iterator[None]:
     """Hold the lock of a file, or raise with the message `taken`."""
-    with file.open("w") as lock:
-        with suppress(ImportError):  # not on Windows
-            import fcntl
-
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise EdgeveilError(taken) from error
+    with file.open("w") as lock:  # closing it unlocks it, also if the process is killed
+        if not _lock(lock.fileno()):
+            raise EdgeveilError(taken)
         yield
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file; False if another process holds the lock."""
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        import msvcrt
+
+        way: Any = msvcrt
+        try:
+            way.locking(handle, way.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def save_array(file: Path, array: npt.NDArray[Any]) -> None:

@@ -27,6 +27,9 @@ _NODES_FROM_EDGES = (
 )
 
 
+_NO_LABEL = "@graph"  # no label can be this
+
+
 class Current(NamedTuple):
     """The series that a label has now."""
 
@@ -72,11 +75,11 @@ def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | N
     """The folder with a label's history and state: beside the ledger's file, or its artifacts."""
     if folder is not None:
         return Path(folder)
-    name = plain_label(label) or "graph"  # "Friends" and "friends" are the same label
-    if not re.fullmatch(r"[\w.-]{1,100}", name) or name.startswith("."):
+    name = plain_label(label)  # "Friends" and "friends" are the same label
+    if name and (not re.fullmatch(r"[\w.-]{1,100}", name) or name.startswith(".")):
         raise ParameterError(f"a series needs a label of letters, digits, - and _, got {label!r}")
     beside = str(ledger.folder) if "://" in ledger.location else ledger.location
-    return Path(f"{beside}.series") / name
+    return Path(f"{beside}.series") / (name or _NO_LABEL)
 
 
 def is_series(ledger: Ledger, label: str) -> bool:

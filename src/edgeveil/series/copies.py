@@ -17,7 +17,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Charge
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.series.history import History
-from edgeveil.series.state import SeriesFolder, SeriesManifest
+from edgeveil.series.state import SeriesFolder, SeriesManifest, is_damaged
 
 NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
 
@@ -143,9 +143,10 @@ def token_of(history: History, number: int) -> str:
 def _noted(history: History) -> SeriesManifest:
     """The note in the history."""
     try:
-        held = json.loads((history.path / NOTE).read_text())
-        return SeriesManifest(held["series"], held["until"], entry=tuple(held["entry"]))
+        held = json.loads((history.path / NOTE).read_bytes())
+        noted = {name: held[name] for name in ("series", "until", "entry")}
+        return SeriesManifest.from_dict({**vars(SeriesManifest("")), **noted})
     except FileNotFoundError:
         return SeriesManifest("")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LedgerError(f"{history.path / NOTE} is damaged") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise LedgerError(is_damaged(history.path / NOTE, history.path.parent)) from error

@@ -263,6 +263,11 @@ class History:
         row = slice(*self.graph.indptr[index : index + 2].tolist())
         return self.graph.indices[row][self.current[row]]
 
+    def followers(self, index: int) -> npt.NDArray[np.int32]:
+        """Nodes whose edges lead to a node in the latest snapshot, sorted."""
+        indptr, indices = self._state.current_reversed
+        return indices[indptr[index] : indptr[index + 1]]
+
     def first_seen(self, index: int) -> npt.NDArray[np.uint16]:
         """Births of the edges of a node, in the order of ``graph.neighbours(index)``.
 

@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,15 @@ class State:
     graph: Graph
     current: npt.NDArray[np.bool_]
     present: npt.NDArray[np.bool_]
+
+    @cached_property
+    def current_reversed(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """The CSR structure of the reversed edges of the latest snapshot."""
+        rows = np.repeat(np.arange(self.graph.n_nodes, dtype=np.int32), self.graph.degrees)
+        rows, columns = rows[self.current], self.graph.indices[self.current]
+        counts = np.bincount(columns, minlength=self.graph.n_nodes)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return indptr, rows[np.argsort(columns, kind="stable")]
 
 
 def create_folder(path: Path) -> None:

@@ -652,6 +652,8 @@ class Series:
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
                 views = local_views(graph, some, claim.model, claim.known_edges)
+                if views.followers:  # today's: who has stopped following does not follow
+                    views = views._replace(followers=tuple(map(self._history.followers, some)))
                 evidence = shard.evidence.take(some - shard.first)
                 windows = np.maximum(shard.windows[some - shard.first].astype(np.int64), 1)
                 rate = float(mechanism.split[1])

@@ -12,11 +12,12 @@ ledger has recorded: a refresh first compares the two.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import zipfile
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ class SeriesManifest:
     entry: tuple[int, str] = (0, "")
     state: str = ""
     n_nodes: int = 0
+
+    @classmethod
+    def from_dict(cls, held: dict[str, Any]) -> SeriesManifest:
+        """What `vars` gives, read from a file; KeyError, TypeError or ValueError if it is not."""
+        number, digest = held["entry"]
+        made = cls(**held | {"entry": (number, digest)})
+        texts = (made.series, made.token, digest, made.state)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("a text is none")
+        if not all(type(one) is int and one >= 0 for one in (made.until, number, made.n_nodes)):
+            raise TypeError("a number is none")
+        if made.state and not re.fullmatch("state-[0-9a-z]+", made.state):
+            raise ValueError("the state is no folder of the series")
+        if set(held) != {one.name for one in fields(cls)}:
+            raise KeyError("an entry is missing")
+        return made
 
 
 @dataclass(frozen=True)
@@ -139,6 +156,14 @@ class Shard:
         return shard
 
 
+def is_damaged(file: Path, folder: Path) -> str:
+    """What to do about a damaged file of a series."""
+    return (
+        f"{file} is damaged. Restore it from a backup; or renew the series (edgeveil ledger "
+        f"renew), which charges all members again, and delete {folder}"
+    )
+
+
 def no_evidence(members: int) -> Evidence:
     """Empty evidence for this many members."""
     return Evidence(
@@ -173,20 +198,21 @@ class SeriesFolder:
         return self._read("pending.json")
 
     def _read(self, name: str) -> SeriesManifest | None:
+        damaged = is_damaged(self.path / name, self.path)
         try:
-            held = json.loads((self.path / name).read_text())
+            held = json.loads((self.path / name).read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise LedgerError(f"{self.path / name} is damaged") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise LedgerError(damaged) from error
         if not isinstance(held, dict):
-            raise LedgerError(f"{self.path / name} is damaged")
+            raise LedgerError(damaged)
         if held.pop("format", None) != _FORMAT:
             raise LedgerError(f"{self.path / name} was written by another version of edgeveil")
         try:
-            return SeriesManifest(**held | {"entry": tuple(held["entry"])})
-        except (KeyError, TypeError) as error:
-            raise LedgerError(f"{self.path / name} is damaged") from error
+            return SeriesManifest.from_dict(held)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LedgerError(damaged) from error
 
     def begin(self, about: SeriesManifest) -> None:
         """Record durably which snapshot is worked on, before anything is charged."""
@@ -254,6 +280,11 @@ class SeriesFolder:
     ) -> list[npt.NDArray[np.uint16]]:
         """Columns of the committed state, of all nodes; the evidence is not read."""
         about = about or self.about() or SeriesManifest("")
+        if about.n_nodes > n_nodes:
+            raise LedgerError(
+                f"{self.path} has more members than its history: one of them was restored from an "
+                "older copy"
+            )
         columns = [np.zeros(n_nodes, np.uint16) for _ in names]
         for first in range(0, about.n_nodes, SHARD):
             its = slice(first, min(first + SHARD, about.n_nodes))
