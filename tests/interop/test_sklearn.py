@@ -267,3 +267,11 @@ def test_without_scikit_learn_the_name_is_there_and_says_what_is_missing():
     assert done.stdout.strip() == (
         "PrivateEmbedding needs scikit-learn: pip install 'edgeveil[sklearn]'"
     ), done.stderr
+
+
+def test_fit_takes_edges_in_memory_with_weights_and_dicts():
+    expected = ev.PrivateEmbedding().fit(GRAPH).embedding_
+    edges = [(u, v, 0.5) for u in range(34) for v in GRAPH.neighbours(u).tolist() if u < v]
+    lists = {u: GRAPH.neighbours(u).tolist() for u in range(34)}
+    for given in (edges, lists):
+        np.testing.assert_array_equal(ev.PrivateEmbedding().fit(given).embedding_, expected)

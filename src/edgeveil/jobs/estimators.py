@@ -276,7 +276,7 @@ def _is_matrix(X: Any) -> bool:
     Everything else is for `edgeveil.as_graph`: edge lists, two columns or two rows, are not square.
     """
     if isinstance(X, list | tuple):
-        return not (len(X) and isinstance(X[0], tuple) and len(X[0]) == 2)
+        return not (len(X) and isinstance(X[0], tuple) and len(X[0]) in (2, 3))
     shape: Sequence[int] = getattr(X, "shape", ())
     if len(shape) != 2 or shape[0] == shape[1]:
         return hasattr(X, "shape") or hasattr(X, "__array__")
