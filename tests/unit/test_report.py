@@ -217,6 +217,10 @@ def test_page_speaks_the_words_of_its_lists():
     assert "each account's hidden accounts" in note
     assert "between other accounts" in page.lists[0].in_short
     assert {one.truth for one in page.lists} == {"one of 2 hidden accounts"}
-    words = " ".join([note, *(f"{one.in_short} {one.remark} {one.truth}" for one in page.lists)])
+    scopes = {result.scope for result in page.results}
+    assert page.lists[0].group in scopes  # the chart opens on it
+    words = " ".join(
+        [note, *scopes, *(f"{one.in_short} {one.remark} {one.truth}" for one in page.lists)]
+    )
     words += " ".join(row.why for one in page.lists for row in one.rows)
     assert not {"friend", "friends", "member", "people"} & set(words.split())

@@ -90,7 +90,11 @@ def page_from_releases(
     """
     # Of the results for suggestions, show only hits, and only one line without privacy.
     shown = [
-        replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism))
+        replace(
+            r,
+            mechanism=_LINES.get(r.mechanism, r.mechanism),
+            scope=_in_words(r.scope, _nouns_of(releases)),
+        )
         for r in results
         if r.experiment != "suggestions"
         or (r.metric.startswith("hits@") and r.mechanism not in _OTHERS)
@@ -109,6 +113,17 @@ def page_from_releases(
 def _nouns_of(releases: Sequence[Release | Suggestions]) -> Nouns:
     """The words of the first suggestions; friends, if there are none."""
     return next((made.nouns for made in releases if isinstance(made, Suggestions)), FRIENDS)
+
+
+def _in_words(scope: str, nouns: Nouns) -> str:
+    """The name of a degree group, such as "20-50 friends"; results are saved with that of friends.
+
+    >>> _in_words("20-50 friends", Nouns.of("numbers,calls,contacts"))
+    '20-50 contacts'
+    """
+    return scope.replace(FRIENDS.neighbours, nouns.neighbours).replace(
+        FRIENDS.members, nouns.members
+    )
 
 
 def _note(metric: str, nouns: Nouns) -> str:
@@ -160,7 +175,7 @@ def member_lists(
             if len(right) == 1:
                 truth = f"the hidden {singular(nouns.neighbours)}"
         friends = graph.degrees[at] + (0 if hidden is None else hidden.degrees[at])
-        group = group_of(int(friends))
+        group = _in_words(group_of(int(friends)), _nouns_of(releases))
         for one in made:
             rows = [replace(row, right=row.node in right) for row in one.rows]
             lists.append(replace(one, rows=rows, truth=truth, group=group))
