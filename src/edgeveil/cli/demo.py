@@ -161,10 +161,10 @@ def _print_hits(results: Sequence[Result]) -> None:
         lines.append([group, *(mean[group, "suggest", e] for e in EPSILONS), *levels])
         lines.append(["  limit", *(mean[group, "limit", e] for e in EPSILONS)])
     sys.stdout.write(
-        f"\nShare of hidden friends found by private lists of {_K} (hits@{_K}), by epsilon. No"
-        "\nprivate list exceeds the limit on average, as long as popularity is the best"
-        "\nguide beside common friends. Exact is resource allocation, a common score"
-        "\nwithout privacy; private lists use another score and may find more.\n\n"
+        f"\nShare of hidden friends found by private lists of {_K} (hits@{_K}), by epsilon. The"
+        "\nlimit is an upper bound for private lists that use common friends and"
+        "\npopularity. Exact is resource allocation, a common score without privacy;"
+        "\nprivate lists use another score and may find more.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
 
