@@ -7,8 +7,10 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,6 +52,24 @@ def move(source: Path, target: Path) -> None:
     """Give a flushed file or folder its final name, at once and durably."""
     os.replace(source, target)
     sync_folder(target.parent)
+
+
+@contextmanager
+def new_folder(place: Path, *, make_room: Callable[[], object] = lambda: None) -> Iterator[Path]:
+    """A private folder to fill under another name; it appears at `place` when it is complete.
+
+    `make_room` is called just before that. After an error nothing is left.
+    """
+    place = place.resolve()
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
+    try:
+        unfinished.mkdir(mode=0o700)
+        yield unfinished
+        make_room()
+        move(unfinished, place)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,8 +6,6 @@ The price is shown first and confirmed on a terminal; on Ctrl-C, what was charge
 from __future__ import annotations
 
 import math
-import secrets
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +18,7 @@ import numpy.typing as npt
 
 from edgeveil import Graph, Ledger, NoiseSource, Release, Suggestions
 from edgeveil._internal.checks import check_int
-from edgeveil._internal.files import move
+from edgeveil._internal.files import new_folder
 from edgeveil._internal.words import counted, some_of
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
@@ -191,14 +189,8 @@ def filling(folder: Path) -> Iterator[Path]:
     if folder.exists():
         yield folder
         return
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = folder.with_name(f"{folder.name}.unfinished-{secrets.token_hex(4)}")
-    try:
-        unfinished.mkdir(mode=0o700)
+    with new_folder(folder) as unfinished:
         yield unfinished
-        move(unfinished, folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Evidence, Lists, Popularity
+from edgeveil.estimate.lists import Lists, Popularity
 from edgeveil.evaluation.hits import (
     ALL_GROUPS,
     Group,
@@ -38,10 +38,10 @@ from edgeveil.evaluation.hits import (
 )
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.run import rows_after, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.evidence import lists_from, merge_windows
 from edgeveil.series.history import History
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import no_evidence
@@ -110,7 +110,6 @@ def lists_of_series(
         Who may be suggested.
     """
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed)
-    claim, rate = mechanism.guarantee(1), float(mechanism.split[1])
     shared = _first_degrees(mechanism, graph, n_first, noise.derive("shared"))
     last = np.zeros(graph.n_nodes, dtype=np.uint16)
     evidence, windows = no_evidence(len(members)), np.zeros(len(members), dtype=np.int64)
@@ -124,17 +123,12 @@ def lists_of_series(
             )
             key = noise.derive("window", until)
             drawn = rows_after(window, today, shared, asked.tolist(), key)
-            views = local_views(today, asked, claim.model, claim.known_edges)
-            merged = lists.merge(shared, views, evidence.take(due), drawn)
-            place = np.arange(len(members))
-            place[due] = len(members) + np.arange(len(due))
-            evidence = Evidence.joined([evidence, merged]).take(place)
+            evidence = merge_windows(mechanism, shared, today, asked, evidence, due, drawn)
             last[asked] = until
             windows[due] += 1
         if until in snapshots:
-            views = local_views(today, members, claim.model, claim.known_edges)
-            times = np.maximum(windows, 1)
-            made = lists.make_lists(shared, views, evidence, rate, k, candidates, times)
+            kept = evidence, windows
+            made = lists_from(mechanism, shared, today, members, *kept, k, candidates)
             yield Listed(until, made, windows.copy())
 
 

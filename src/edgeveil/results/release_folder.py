@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._internal.files import move, sha256_of, write_atomically
+from edgeveil._internal.files import new_folder, sha256_of, write_atomically
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.graph.exports import (
@@ -111,10 +110,14 @@ class ReleaseFolder:
         removed then, if `overwrite` allows it.
         """
         place = path.resolve()
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
-        unfinished.mkdir(mode=0o700)
-        try:
+
+        def make_room() -> None:
+            if place.exists() and overwrite:
+                shutil.rmtree(place)
+            elif place.exists():
+                place.rmdir()  # fails unless empty: nothing is replaced
+
+        with new_folder(place, make_room=make_room) as unfinished:
             written = []
             for number, batch, sources, file in parts:
                 name = part_name(number, batch)
@@ -135,14 +138,6 @@ class ReleaseFolder:
             write_labelled_table(unfinished / _INDEX, index, {})
             text = json.dumps(as_json(made.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
-            if place.exists() and overwrite:
-                shutil.rmtree(place)
-            elif place.exists():
-                place.rmdir()  # fails unless empty: nothing is replaced
-            move(unfinished, place)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
         return cls.open(path)
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import sync_all, sync_folder
+from edgeveil._internal.files import new_folder, sync_all, sync_folder
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
@@ -313,16 +313,17 @@ class Suggestions(Tabular):
         place = Path(folder)
         if suffix == ".csv":
             member_files(self.members)  # refused before anything is written
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new, beside = not place.exists(), place.parent if not place.exists() else place
-            with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=beside) as unfinished:
-                made = Path(unfinished) / "files"
-                made.mkdir(mode=0o700)
-                self.write_member_tables(made)
-                sync_all(made)
-                for path in [made] if new else made.iterdir():
-                    os.replace(path, place if new else place / path.name)
-            sync_folder(beside)
+            if not place.exists():
+                with new_folder(place) as unfinished:
+                    self.write_member_tables(unfinished)
+                    sync_all(unfinished)
+                return
+            with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place) as beside:
+                self.write_member_tables(Path(beside))
+                sync_all(Path(beside))
+                for path in Path(beside).iterdir():
+                    os.replace(path, place / path.name)
+            sync_folder(place)
             return
         names = member_files(self.members, suffix)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._internal.files import move, sync_all
+from edgeveil._internal.files import new_folder, sync_all
 from edgeveil._internal.words import counted
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
@@ -44,7 +42,6 @@ from edgeveil.jobs.request import Progress, candidates_of, graph_of
 from edgeveil.jobs.stored import read_shared
 from edgeveil.jobs.tasks import Engine, Local, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised, digest_of
@@ -59,6 +56,7 @@ from edgeveil.series.campaign import (
     series_to_refresh,
 )
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
+from edgeveil.series.evidence import lists_from, merge_windows
 from edgeveil.series.history import History, check_node_list
 from edgeveil.series.loss import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
@@ -537,24 +535,18 @@ def _folded(
     until: int,
 ) -> Shard:
     """The state of a shard after its windows were drawn."""
-    size = len(shard.last)
     if not made:
         return replace(shard, charged=charged)
     members = np.concatenate([part.sources for part in made])
     drawn = Evidence.joined([part.rows for part in made if isinstance(part.rows, Evidence)])
     order = np.argsort(members)
     members, drawn = members[order], drawn.take(order)
-    claim = mechanism.guarantee(1)
-    views = local_views(graph, members, claim.model, claim.known_edges)
-    merged = lists.merge(shared, views, shard.evidence.take(members - shard.first), drawn)
-    # All rows of the shard in order; merged rows replace the old ones.
-    both = Evidence.joined([shard.evidence, merged])
-    place = np.arange(size)
-    place[members - shard.first] = size + np.arange(len(members))
+    rows = members - shard.first
+    evidence = merge_windows(mechanism, shared, graph, members, shard.evidence, rows, drawn)
     last, windows = shard.last.copy(), shard.windows.copy()
-    last[members - shard.first] = until
-    windows[members - shard.first] += 1
-    return Shard(shard.first, charged, last, windows, both.take(place))
+    last[rows] = until
+    windows[rows] += 1
+    return Shard(shard.first, charged, last, windows, evidence)
 
 
 class Series:
@@ -615,20 +607,12 @@ class Series:
 
     def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
         """Write one file per member to a new folder, which appears only when it is complete."""
-        place = folder.resolve()
-        if place.exists():
+        if folder.exists():
             raise ParameterError(f"{folder} exists; nothing was written")
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
-        try:
-            unfinished.mkdir(mode=0o700)
+        with new_folder(folder) as unfinished:
             for part in self.parts(k, progress):
                 part.write_member_tables(unfinished)
             sync_all(unfinished)
-            move(unfinished, place)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
 
     def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
         """Everybody's lists, some thousand at a time."""
@@ -645,19 +629,18 @@ class Series:
         if self._place.about() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         graph, mechanism = self._history.graph, self._mechanism
-        claim, about = mechanism.guarantee(1), self._about(len(wanted))
+        about = self._about(len(wanted))
         wanted, among = np.array(list(dict.fromkeys(wanted.tolist()))), self._candidates
         for shard in self._place.shards(len(self._history.nodes), self._state, of=wanted):
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
-                views = local_views(graph, some, claim.model, claim.known_edges)
-                if views.followers:  # today's: who has stopped following does not follow
-                    views = views._replace(followers=tuple(map(self._history.followers, some)))
-                evidence = shard.evidence.take(some - shard.first)
-                windows = np.maximum(shard.windows[some - shard.first].astype(np.int64), 1)
-                rate = float(mechanism.split[1])
-                made = lists.make_lists(self._shared, views, evidence, rate, k, among, windows)
+                rows = some - shard.first
+                kept = shard.evidence.take(rows), shard.windows[rows]
+                follow = self._history.followers  # today's: not of those who have stopped
+                made = lists_from(
+                    mechanism, self._shared, graph, some, *kept, k, among, followers=follow
+                )
                 friends = [len(self._history.friends(int(i))) for i in some]
                 yield Suggestions(
                     members=tuple(self._history.nodes.take(some)),
