@@ -21,14 +21,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 _GROUPS = {
     "Reading graphs": "as_graph read_graph open_graph save_graph graph.building.build_graph Graph "
     "NodeSet History series.history.Snapshot",
-    "Releasing": "refresh suggest classify rank embed release release_to price recommended "
-    "PrivateEmbedding",
+    "Releasing": "refresh suggest classify aggregate rank embed release release_to price "
+    "recommended PrivateEmbedding",
     "Results": "Suggestions Predictions Release Guarantee results.release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",
     "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "
     "flow.push_flow_cap",
     "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.NodeClasses "
-    "mechanisms.OwnListEmbedding "
+    "mechanisms.Aggregation mechanisms.OwnListEmbedding "
     "mechanisms.DegreePrior mechanisms.DPPushFlowCap "
     "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
     "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping "

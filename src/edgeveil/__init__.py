@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from edgeveil.graph.nodes import NodeSet
     from edgeveil.jobs import embed, price, rank, release, release_to
     from edgeveil.jobs.advice import recommended
+    from edgeveil.jobs.aggregating import aggregate
     from edgeveil.jobs.classifying import classify
     from edgeveil.jobs.estimators import PrivateEmbedding
     from edgeveil.ledger import Ledger
@@ -53,6 +54,7 @@ __all__ = [
     "PrivateEmbedding",
     "Release",
     "Suggestions",
+    "aggregate",
     "as_graph",
     "audit",
     "classify",
@@ -80,6 +82,7 @@ _PARTS = {
 }
 _HOMES = {
     "jobs.advice": "recommended",
+    "jobs.aggregating": "aggregate",
     "jobs.classifying": "classify",
     "testing": "audit",
     "jobs": "embed price rank release release_to",

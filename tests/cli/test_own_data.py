@@ -107,11 +107,14 @@ def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, cod
 
 
 def test_public_embeddings_say_what_they_cost_and_what_is_affordable(run):
-    said = run("embed follows.csv --model public --epsilon 1 --dim 8 --out e.csv --dry-run").stderr
-    assert (
-        "5 embeddings cost epsilon = 5. For nothing: leave out --epsilon and --model public" in said
-    )
-    assert "in all" not in run("embed follows.csv --dim 8 --out e.csv --dry-run").stderr
+    line = "embed follows.csv --model public --epsilon 1 --dim 8 --out e.csv --dry-run"
+    said = run(f"{line} --mechanism instant-embedding").stderr
+    assert "5 embeddings cost epsilon = 5. For nothing: leave out --epsilon" in said
+    assert "For 1 in all: leave out --mechanism" in said
+    for cheaper in (line, "embed follows.csv --dim 8 --out e.csv --dry-run"):
+        done = run(cheaper)
+        assert done.returncode == 0
+        assert "in all:" not in done.stderr
 
 
 def test_mat_file_of_two_matrices_is_read_by_its_key(folder, run):

@@ -24,6 +24,7 @@ from edgeveil.jobs import release
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     MECHANISMS,
+    Aggregation,
     DegreePrior,
     DPEmbeddingSparse,
     DPInstantEmbedding,
@@ -88,12 +89,14 @@ INSTANCES: dict[str, Mechanism] = {
     "suggest-densely": Suggest(epsilon=0.3, densely=True),
     "own": OwnNeighbours(),
     "own-restart": OwnNeighbours(restart=0.5),
+    "aggregation": Aggregation(epsilon=1, dimension=16),
+    "aggregation-narrow": Aggregation(epsilon=0.2, dimension=1, hash_key="ü"),
     "own-list": OwnListEmbedding(dimension=16, hash_key="ü"),
     "exact": NonPrivate(),
     "exact-coarse": NonPrivate(restart=0.5, tol=1e-3),
 }
 # What all members get rests on the same randomness.
-SHARED = (DegreePrior, EdgeFlipping, OwnNeighbours, OwnListEmbedding)
+SHARED = (Aggregation, DegreePrior, EdgeFlipping, OwnNeighbours, OwnListEmbedding)
 NOISELESS = (OwnNeighbours, OwnListEmbedding, NonPrivate)
 NOISY = {name: m for name, m in INSTANCES.items() if not isinstance(m, NOISELESS)}
 CHARGED = {name: m for name, m in INSTANCES.items() if not isinstance(m, NonPrivate)}
@@ -193,6 +196,7 @@ BAD = {
     "directed": ["no", "", 0, 1, None, np.True_],
     "knows_followers": ["no", "", 0, 1, None, np.True_],
     "densely": ["no", "", 0, 1, None, np.True_],
+    "values": [0, "x", [1.0], {}],
     "dimension": [0, -1, 2.0, math.nan, math.inf, True, "8", None, [8]],
     "hash_key": [None, 3, b"key", "\ud800", ["key"]],
     "promised_min_degree": [0, -1, 1.0, math.nan, math.inf, True, "2", None, [2]],

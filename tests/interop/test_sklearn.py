@@ -240,9 +240,10 @@ def test_fit_takes_epsilon_and_model_from_the_mechanism():
     assert private.embedding_.shape == (34, 256)  # the mechanism's own
 
 
-def test_in_the_public_model_rows_add_up_and_the_guarantee_says_so():
+def test_public_rows_cost_epsilon_in_all_and_the_guarantee_says_so():
     private = ev.PrivateEmbedding(epsilon=1.0, dimension=4, model="public").fit(GRAPH)
-    assert private.guarantee_.brief == "public, epsilon = 34"
+    assert private.embedding_.shape == (34, 4)
+    assert private.guarantee_.brief == "public, epsilon = 1"
 
 
 def test_embeddings_feed_a_classifier(figure):

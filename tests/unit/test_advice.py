@@ -11,7 +11,14 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph.datasets import social_network
 from edgeveil.jobs.advice import recommended
-from edgeveil.mechanisms import MECHANISMS, DegreePrior, EdgeFlipping, OwnListEmbedding, TwoHop
+from edgeveil.mechanisms import (
+    MECHANISMS,
+    DegreePrior,
+    DPInstantEmbedding,
+    EdgeFlipping,
+    OwnListEmbedding,
+    TwoHop,
+)
 from tests.seam import run
 
 
@@ -44,13 +51,13 @@ def test_embeddings_in_the_joint_model_cost_nothing_whatever_there_is_to_spend()
         recommended(epsilon=1, output="both")
 
 
-def test_the_advice_on_public_embeddings_says_what_many_cost():
+def test_public_embeddings_cost_epsilon_however_many():
     chosen = recommended(epsilon=2, model="public", output="embeddings")
-    assert chosen.guarantee(50).epsilon == 100
-    said = chosen.when_to_use
-    assert "n times epsilon" in said
-    assert EdgeFlipping.name in said
-    assert EdgeFlipping(epsilon=2, model="public").guarantee(50).epsilon == 2
+    assert chosen.guarantee(1).epsilon == chosen.guarantee(50).epsilon == 2
+    assert "one epsilon for all rows" in chosen.when_to_use
+    other = DPInstantEmbedding(epsilon=2, model="public")
+    assert other.guarantee(50).epsilon == 100
+    assert "n times epsilon" in other.when_to_use
 
 
 @pytest.mark.parametrize("model", ["joint", "public"])

@@ -10,9 +10,8 @@ import edgeveil
 PUBLIC = {
     *("Graph", "History", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
     *("Guarantee", "Ledger", "NoiseSource", "Release", "Suggestions", "PrivateEmbedding"),
-    *("Predictions", "classify", "suggest", "refresh", "rank", "embed", "release", "release_to"),
-    *("price", "recommended"),
-    *("audit", "evaluate"),
+    *("Predictions", "aggregate", "classify", "suggest", "refresh", "rank", "embed", "release"),
+    *("release_to", "price", "recommended", "audit", "evaluate"),
 }
 PARTS = {"conformance", "datasets", "errors", "flow", "jobs", "mechanisms"}
 HOMES = {"conformance": "testing.conformance", "datasets": "graph.datasets"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,7 +28,7 @@ def embed(
     """Embed members privately, each for itself; by default its own list, at no cost.
 
     A member knows its own list. An embedding of it uses no other edge, so epsilon
-    is 0.
+    is 0. With --model public, embeddings of all nodes cost epsilon in all.
     Example: edgeveil embed follows.csv --out emb.parquet
 
     Parameters
@@ -49,7 +50,7 @@ def embed(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release
-    from edgeveil.mechanisms import OwnListEmbedding
+    from edgeveil.mechanisms import Aggregation, OwnListEmbedding
 
     unhashed = dim == "nodes"
     given = {"epsilon": epsilon, "dimension": None if unhashed else dim, **parameters.given()}
@@ -64,6 +65,8 @@ def embed(
     check_release(how, out, *TABLES, "", inputs=(graph, sources))
     setup = Setup.of(how)
     private = setup.read(graph)
+    if private.directed and isinstance(chosen, Aggregation):
+        chosen = replace(chosen, directed=True)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)
@@ -73,7 +76,7 @@ def embed(
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
             f"epsilon = {total:g}. For nothing: leave out --epsilon and --model public (each is "
-            f"then a member's own list, for itself alone). For {one:g} in all: `rank --mechanism "
-            "edge-flipping --model public` and edgeveil.results.postprocess.embed of what it gives."
+            f"then a member's own list, for itself alone). For {one:g} in all: leave out "
+            "--mechanism."
         )
     make_release(private, chosen, wanted, setup, out=out)

@@ -167,8 +167,8 @@ def make_mechanism(
     if output is not None and kind.output != output:
         raise ParameterError(f"{name} gives {kind.output}; {output} are asked for")
     known = fields_of(kind)
-    if given.get("model") == "joint" and "model" not in known:
-        del given["model"]  # it is for the joint model only
+    if "model" not in known and given.get("model") == getattr(kind, "model", "joint"):
+        del given["model"]  # it is for that model only
     if strange := sorted(set(given) - set(known)):
         raise ParameterError(f"{name} has no option --{strange[0].replace('_', '-')}")
     for setting in settings or ():

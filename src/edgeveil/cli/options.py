@@ -42,7 +42,9 @@ ScoreMechanism = Literal[
     "own-neighbours",
     "non-private",
 ]
-EmbeddingMechanism = Literal["own-list-embedding", "instant-embedding", "embedding-sparse"]
+EmbeddingMechanism = Literal[
+    "own-list-embedding", "aggregation", "instant-embedding", "embedding-sparse"
+]
 ListMechanism = Literal["suggest"]
 # Or one from outside, by the name that its package announces or by its place.
 AnyScoreMechanism = ScoreMechanism | str

@@ -28,6 +28,8 @@ from edgeveil.estimate.classification import (
 )
 from edgeveil.graph.nodes import NodeId, NodeSet
 
+_MOST_UNITS = 1 << 20  # in which a vector of the largest norm is counted
+
 
 class PublicData(ABC):
     """Public data of the nodes, compared by their digest."""
@@ -36,6 +38,11 @@ class PublicData(ABC):
     @abstractmethod
     def digest(self) -> str:
         """SHA-256 of all of it."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """What it is, as plain data: with the digest, what a release records."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PublicData) and self.digest == other.digest
@@ -98,6 +105,21 @@ class NodeData(PublicData):
         if self.prior is not None:
             _add(digest, "prior", self.prior)
         return digest.hexdigest()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """How many have labels, and which role."""
+        given = (
+            "features" if self.features is not None else "prior" if self.prior is not None else ""
+        )
+        return {
+            "classes": len(self.classes),
+            "labelled": int(self.labels.labelled.sum()),
+            "trained": int(self.roles.trains.sum()),
+            "validated": int(self.roles.validates.sum()),
+            "listen": int(self.roles.listens.sum()),
+            "without_graph": given or "class frequencies",
+        }
 
     @cached_property
     def log_prior(self) -> Matrix:
@@ -185,6 +207,69 @@ class NodeVectors(PublicData):
         digest = self.nodes.digest(json.dumps([self.names, self.width, self.most]).encode())
         _add(digest, repr(self.unit), self.starts, self.columns, self.units)
         return digest.hexdigest()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Names, bound, and how much was clipped."""
+        return {
+            "columns": list(self.names) or self.width,
+            "bound": self.unit * self.most,
+            "clipped": self.clipped,
+        }
+
+    @property
+    def lengths(self) -> Indices:
+        """The L1 norm of every vector, in units."""
+        before = np.concatenate(([0], np.cumsum(np.abs(self.units))))
+        lengths: Indices = np.diff(before[self.starts])
+        return lengths
+
+    def on(self, nodes: NodeSet) -> tuple[Indices, Indices, Indices]:
+        """Starts, columns and units for these nodes, found by their ids.
+
+        An audit runs on small graphs of its own: nodes that are not here have a vector of 0.
+        """
+        if nodes == self.nodes:
+            return self.starts, self.columns, self.units
+        at = np.array([-1 if (i := self.nodes.find(v)) is None else i for v in nodes], np.int64)
+        counts = np.where(at >= 0, np.diff(self.starts)[at], 0)
+        ranges = [np.arange(self.starts[i], self.starts[i + 1]) for i in at if i >= 0]
+        places = np.concatenate([np.empty(0, dtype=np.int64), *ranges])
+        starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        return starts, self.columns[places], self.units[places]
+
+    @classmethod
+    def clip(cls, nodes: NodeSet, names: tuple[str, ...], values: Any, bound: float) -> NodeVectors:
+        """Vectors of L1 norm at most `bound`, longer ones scaled down, in units of bound / 2**20.
+
+        Entries are rounded toward 0, so that the units of a node add up to at most 2**20: exactly,
+        in whole numbers.
+        """
+        import scipy.sparse as sp
+
+        matrix = sp.csr_array(values, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        counts = np.diff(matrix.indptr)
+        norms = np.asarray(abs(matrix).sum(axis=1)).ravel()
+        share = bound / np.maximum(norms, bound)
+        entries = matrix.data * np.repeat(share, counts) / bound
+        units = np.trunc(entries * _MOST_UNITS).astype(np.int64)
+        before = np.concatenate(([0], np.cumsum(np.abs(units))))
+        excess = np.diff(before[matrix.indptr]) > _MOST_UNITS
+        if excess.any():  # float sums are a hair too long: one unit less in every entry
+            less = np.repeat(excess, counts)
+            units[less] -= np.sign(units[less])
+        return cls(
+            nodes=nodes,
+            names=names,
+            width=matrix.shape[1],
+            starts=matrix.indptr.astype(np.int64),
+            columns=matrix.indices.astype(np.int64),
+            units=units,
+            most=_MOST_UNITS,
+            unit=bound / _MOST_UNITS,
+            clipped=float((norms > bound * (1 + 2.0**-40)).mean()) if len(norms) else 0.0,
+        )
 
 
 def arrays_of(matrix: Any) -> Iterable[npt.NDArray[Any]]:

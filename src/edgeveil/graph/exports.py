@@ -130,10 +130,12 @@ def score_columns(
     return columns
 
 
-def embedding_columns(sources: Sequence[NodeId], embeddings: Floats) -> Columns:
-    """One line per source: source, x0, x1, ..."""
+def embedding_columns(
+    sources: Sequence[NodeId], embeddings: Floats, names: Sequence[str]
+) -> Columns:
+    """One line per source: source, and its numbers."""
     columns: Columns = {"source": NodeSet.of(sources).ids}
-    return columns | {f"x{i}": column for i, column in enumerate(embeddings.T)}
+    return columns | dict(zip(names, embeddings.T, strict=True))
 
 
 def polars_frame(columns: Columns) -> pl.DataFrame:

@@ -36,10 +36,9 @@ def recommended(
 
     Embeddings, joint model: own-list-embedding, whose price is 0. With a wide hash or none, a
     noisy second hop added at most one point of accuracy to it at epsilon <= 2 (docs/embed.md).
-    Embeddings, public model: instant-embedding. **Each of its rows has the price epsilon**, so it
-    is for a few rows. For many rows, release ``EdgeFlipping(model="public")``, whose price is
-    epsilon for all of them, and hash the scores with `edgeveil.results.postprocess.embed`; that is
-    useful where the rule above chooses edge flipping.
+    Embeddings, public model: aggregation, whose price is epsilon for all rows together. (Of
+    instant-embedding each row has the price epsilon.) To predict classes of nodes, call
+    `edgeveil.classify` instead: it needs no embedding and finds more for the same epsilon.
 
     Parameters
     ----------
@@ -60,6 +59,8 @@ def recommended(
     'edge-flipping'
     >>> recommended(output="embeddings").name
     'own-list-embedding'
+    >>> recommended(output="embeddings", model="public", epsilon=1).name
+    'aggregation'
     """
     check_model(model)
     check_choice("output", output, "scores", "embeddings")
@@ -69,7 +70,7 @@ def recommended(
         raise ParameterError("epsilon is required (for example epsilon=1); smaller is more private")
     check_epsilon(epsilon)
     if output == "embeddings":
-        return mechanisms.DPInstantEmbedding(epsilon=epsilon, model="public")
+        return mechanisms.Aggregation(epsilon=epsilon)
     if n_nodes is not None and epsilon >= _ENOUGH_FOR_FLIPPING:
         false_edges = n_nodes / (1 + math.exp(min(epsilon, 700.0)))
         if false_edges <= _FEW_FALSE_EDGES:

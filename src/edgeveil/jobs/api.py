@@ -7,6 +7,7 @@ and nothing below them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from edgeveil._internal.paper_names import with_paper_names
@@ -18,7 +19,7 @@ from edgeveil.jobs.job import ReleasePrice, prepare, release, release_to
 from edgeveil.jobs.naming import SAY_EPSILON, make_by_name
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.ledger import Ledger
-from edgeveil.mechanisms.base import Mechanism, check_mechanism
+from edgeveil.mechanisms.base import Mechanism, check_mechanism, check_model
 from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.results.release import Release
@@ -168,15 +169,17 @@ def embed(
     sources: Iterable[NodeId] | None = None,
     *,
     epsilon: float | None = None,
+    model: Literal["joint", "public"] | None = None,
     dimension: int | Literal["nodes"] | None = None,
     mechanism: Mechanism | str | None = None,
     **options: Unpack[Options],
 ) -> Release:
-    """Embed members, each embedding for its member only (joint model).
+    """Embed members, each embedding for its member only (joint model), or for anybody (public).
 
     By default an embedding holds the member's own friend list and nothing else. The member knows
     that list already, so its price is epsilon = 0. To use more of the graph, name a `mechanism`
-    that has a price; docs/embed.md says what that gains.
+    that has a price; docs/embed.md says what that gains. In the public model embeddings cost
+    epsilon for all of them together (`edgeveil.mechanisms.Aggregation`).
 
     Parameters
     ----------
@@ -185,12 +188,15 @@ def embed(
     sources : iterable of ids, optional
         The nodes to embed; all of them by default.
     epsilon : float, optional
-        Allowed only with a `mechanism`, and must equal its epsilon: the default needs no budget.
+        Privacy loss in the public model, or of a `mechanism`; the own list needs no budget.
+    model : {"joint", "public"}, optional
+        Who may see an embedding: only its member (the default), or anyone.
     dimension : int or "nodes", optional
         Length of an embedding, to which friends are hashed; the default is that of the mechanism
-        (1,024 for the own list). ``"nodes"`` means no hash: one dimension per node, so nothing is
-        lost, but a row has n values. Most of them are 0: `Release.to_scipy` returns a sparse
-        matrix. For more rows than fit into memory, see `edgeveil.release_to`.
+        (1,024 for the own list, 64 in the public model). ``"nodes"`` means no hash: one dimension
+        per node, so nothing is lost, but a row has n values. Most of them are 0:
+        `Release.to_scipy` returns a sparse matrix. For more rows than fit into memory, see
+        `edgeveil.release_to`.
     mechanism : Mechanism or str, optional
         Use this instead of `edgeveil.mechanisms.OwnListEmbedding`. It has its own epsilon and
         dimension; if you give them here as well, they must be the same. By its name
@@ -208,11 +214,16 @@ def embed(
     >>> vectors = embed(graph)
     >>> vectors.values.shape, vectors.guarantee.brief
     ((300, 1024), 'joint, epsilon = 0')
+    >>> public = embed(graph, model="public", epsilon=1.0)
+    >>> public.values.shape, public.guarantee.brief
+    ((300, 64), 'public, epsilon = 1')
     """
     graph = graph_of(graph)
     if isinstance(mechanism, str):
-        mechanism = make_by_name(mechanism, epsilon=epsilon, dimension=dimension)
-    if mechanism is None:
+        mechanism = make_by_name(mechanism, epsilon=epsilon, model=model, dimension=dimension)
+    if mechanism is None and check_model(model or "joint") == "public":
+        mechanism = public_embedding(graph, epsilon, dimension)
+    elif mechanism is None:
         if epsilon is not None:
             raise ParameterError(
                 "an embedding of a member's own list costs nothing: leave epsilon out, or name the "
@@ -225,8 +236,20 @@ def embed(
             "embeddings of scores"
         )
     else:
-        refuse_two_values(mechanism, epsilon=epsilon, dimension=dimension)
+        refuse_two_values(mechanism, epsilon=epsilon, model=model, dimension=dimension)
     return release(graph, mechanism, graph.nodes if sources is None else sources, **options)
+
+
+def public_embedding(
+    graph: Graph, epsilon: float | None, dimension: int | Literal["nodes"] | None
+) -> Mechanism:
+    """The embedding for anybody to see, for all nodes."""
+    if dimension == "nodes":
+        raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
+    best = recommended(epsilon=epsilon, model="public", output="embeddings")
+    chosen: dict[str, Any] = {} if dimension is None else {"dimension": dimension}
+    # Every mechanism is a dataclass, which its class cannot say.
+    return replace(best, directed=graph.directed, **chosen)  # type: ignore[type-var]
 
 
 def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,11 +12,10 @@ from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.matrices import read_matrix
 from edgeveil.jobs import release
-from edgeveil.jobs.advice import recommended
-from edgeveil.jobs.api import own_list, refuse_two_values
+from edgeveil.jobs.api import own_list, public_embedding, refuse_two_values
 from edgeveil.jobs.naming import make_by_name
 from edgeveil.jobs.request import graph_of
-from edgeveil.mechanisms.base import check_mechanism
+from edgeveil.mechanisms.base import check_mechanism, check_model
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.postprocess import embed
 
@@ -71,17 +69,17 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = PrivateEmbedding(sparse=True).fit_transform(graph)
         model.fit(X[train], y[train]).predict(X[test])
 
-    **With** ``model="public"`` **the price of a fit is n times epsilon by default**, where n is
-    the number of nodes: for 1,000 nodes at epsilon 1, a ledger charges 1,000; without a ledger,
-    only ``guarantee_`` says so. See `model` for a mechanism whose price is epsilon for all rows.
+    With ``model="public"`` a fit costs epsilon for all rows together, and anyone may see them; so
+    one model may be trained on all of them and handed out. To predict classes,
+    `PrivateNodeClassifier` gets more out of the same epsilon.
 
     Parameters
     ----------
     epsilon : float, optional
-        Privacy loss of one embedding. Not allowed for the own list, which needs none; otherwise
-        required, because there is no safe default.
+        Privacy loss of one embedding, in the public model of all together. Not allowed for the own
+        list, which needs none; otherwise required, because there is no safe default.
     dimension : int or "nodes", optional
-        Length of an embedding; the default is that of the mechanism (1,024 for the own list).
+        Length of an embedding; by default 1,024 for the own list, 64 in the public model.
         ``"nodes"``: the own list without a hash, one column per node.
     sparse : bool
         Return ``embedding_`` as a sparse scipy matrix. An own list has at most as many non-zero
@@ -90,9 +88,6 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Who may see a row: only its member (the default), or anyone. **The joint model does not
         cover training one classifier on the rows of many members**: its predictions are for the
         curator only.
-        In the public model each of the n rows has the price epsilon by default;
-        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` has the price epsilon for all rows
-        together, and is useful where n / (1 + e^epsilon) is small compared with the degrees.
     mechanism : Mechanism or str, optional
         Use this instead of `edgeveil.recommended`. It has its own epsilon and model; if you give
         them here as well, they must be the same. By its name ("edge-flipping" or "EdgeFlipping")
@@ -135,7 +130,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     >>> private.guarantee_.brief
     'joint, epsilon = 0'
     >>> PrivateEmbedding(epsilon=1.0, dimension=16, model="public").fit(graph).guarantee_.brief
-    'public, epsilon = 120'
+    'public, epsilon = 1'
     """
 
     def __init__(
@@ -242,16 +237,11 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     "name the mechanism to charge it for (mechanism=)"
                 )
             return own_list(graph, self.dimension)
+        if chosen is None:
+            check_model(self.model or "joint")
+            return public_embedding(graph, self.epsilon, self.dimension)
         if self.dimension == "nodes":
             raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
-        if chosen is None:
-            best = recommended(
-                epsilon=self.epsilon, model=self.model or "joint", output="embeddings"
-            )
-            if self.dimension is None:
-                return best
-            # Every mechanism is a dataclass, which its protocol cannot say.
-            return replace(best, dimension=self.dimension)  # type: ignore[type-var]
         if isinstance(chosen, str):
             return make_by_name(chosen, epsilon=self.epsilon, model=self.model)
         refuse_two_values(check_mechanism(chosen), epsilon=self.epsilon, model=self.model)

@@ -89,7 +89,7 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, PublicData):
-        return value.digest
+        return {"sha256": value.digest, **value.summary}
     if isinstance(value, np.generic):
         return value.item()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -38,8 +38,8 @@ def make_by_name(name: str, **given: Any) -> Mechanism:
         )
     known_fields = {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]  # all are dataclasses
     wanted = {parameter: value for parameter, value in given.items() if value is not None}
-    if wanted.get("model") == "joint" and "model" not in known_fields:
-        del wanted["model"]  # it is for the joint model only
+    if "model" not in known_fields and wanted.get("model") == getattr(kind, "model", "joint"):
+        del wanted["model"]  # it is for that model only
     refuse_paper_names(kind.name, wanted, known_fields)
     for parameter in wanted:
         if parameter not in known_fields:

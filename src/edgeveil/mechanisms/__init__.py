@@ -1,5 +1,6 @@
 """Every private algorithm, one file each or one for a family, with the interface of `base`."""
 
+from edgeveil.mechanisms.aggregation import Aggregation
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.baselines import NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.capped_flow import (
@@ -18,6 +19,7 @@ from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 __all__ = [
     "MECHANISMS",
     "OF_DATA",
+    "Aggregation",
     "DPEmbeddingSparse",
     "DPInstantEmbedding",
     "DPPushFlow",
@@ -42,6 +44,7 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     TwoHop,
     DegreePrior,
     OwnListEmbedding,
+    Aggregation,
     DPPushFlowCap,
     DPPushFlow,
     DPSparsePPR,

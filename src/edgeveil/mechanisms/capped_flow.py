@@ -243,7 +243,7 @@ class DPInstantEmbedding(CappedFlow):
     output: ClassVar[OutputKind] = "embeddings"
     when_to_use: ClassVar[str] = (
         "to compare with the paper's embeddings, or a few public ones; n public ones cost n times "
-        "epsilon: for many, hash the scores of edge-flipping"
+        "epsilon; aggregation costs epsilon for all"
     )
     theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
 

@@ -36,7 +36,7 @@ from edgeveil.mechanisms.base import (
 )
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate_whole
 from edgeveil.privacy.statistic import Noised, Statistic
 
@@ -76,7 +76,7 @@ class NodeClasses(OnceForAll):
         "classes of nodes, learnt from the whole graph and public; edgeveil classify"
     )
     theorem: ClassVar[str] = "docs/theory/classification.md"
-    model: ClassVar[Model] = "public"
+    model = "public"
 
     epsilon: float
     data: NodeData

@@ -38,7 +38,7 @@ class Release(Tabular):
     sources : tuple of ids
         The source nodes.
     columns : NodeSet
-        The nodes that the columns belong to, or the dimensions 0, 1, ... of embeddings.
+        The nodes that the columns belong to; of embeddings the dimensions 0, 1, ..., or names.
     output : {"scores", "embeddings"}
         What the values are.
     guarantee : Guarantee
@@ -212,6 +212,8 @@ class Release(Tabular):
         what = "scores of" if self.output == "scores" else "embeddings in"
         unit = "nodes" if self.output == "scores" else "dimensions"
         rows = counted(len(self.sources), "row")
+        if self.output == "embeddings" and self.columns.kind == "str":
+            return f"{self.provenance.mechanism}: {rows} of {', '.join(self._names)}."
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
     def _shown(self) -> str:
@@ -245,6 +247,13 @@ class Release(Tabular):
         warning = "" if self.guarantee.protects else f"{path} cannot say: {self.guarantee}"
         exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
 
+    @property
+    def _names(self) -> list[str]:
+        """Names of the columns of embeddings."""
+        if self.columns.kind == "str":
+            return [str(name) for name in self.columns]
+        return [f"x{i}" for i in range(len(self.columns))]
+
     def _embeddings(self) -> npt.NDArray[np.float64]:
         if self.output != "embeddings":
             raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
@@ -253,7 +262,7 @@ class Release(Tabular):
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """One line per source and node that is `shown`, or per source: source, x0, x1, ..."""
         if self.output == "embeddings":
-            return exports.embedding_columns(self.sources, self.values)
+            return exports.embedding_columns(self.sources, self.values, self._names)
         scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
         return exports.score_columns(*scores)
 
@@ -273,7 +282,8 @@ class Release(Tabular):
                 table |= {f"uncertainty of {s}": h for s, h in zip(self.sources, half, strict=True)}
         else:
             table = {"source": list(self.sources)}
-            table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
+            label |= {"columns": list(self.columns)} if self.columns.kind == "str" else {}
+            table |= {name: self.values[:, i] for i, name in enumerate(self._names)}
         return table, label
 
     @classmethod
@@ -299,8 +309,11 @@ class Release(Tabular):
             columns = NodeSet.of(table["node"])
             names = [f"score of {source}" for source in sources]
         else:
-            columns = NodeSet.range(len(table) - 1)
-            names = [f"x{i}" for i in range(len(columns))]
+            names = [f"x{i}" for i in range(len(table) - 1)]
+            columns = NodeSet.range(len(names))
+            if not set(names) <= set(table):
+                names = [name for name in label["columns"] if isinstance(name, str)]
+                columns = NodeSet.of(names)
             if tuple(NodeSet.of(table["source"])) != sources:
                 raise InputError("the rows do not belong to the sources")
         values = np.array([table[name] for name in names], dtype=np.float64)
