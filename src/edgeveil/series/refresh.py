@@ -277,10 +277,10 @@ class _Refresh:
     exclude: list[Exclusion] | None
     names: list[str] = field(init=False)  # of all nodes of the history, as of `run`
     first: str = field(init=False, default="")  # the token of the snapshot of `run`
+    campaign: Campaign = field(init=False)  # of the series, as of `run`
     released: str = field(init=False)  # digest of the series' degrees
 
-    @property
-    def campaign(self) -> Campaign:
+    def series_campaign(self) -> Campaign:
         """The series: each member is charged once, and all share the released degrees."""
         note = {name: words for name, words in self.note.items() if words}
         note["first"] = self.first  # in the entry of the degrees: the snapshot they belong to
@@ -292,7 +292,7 @@ class _Refresh:
         series = self.campaign
         return replace(
             series,
-            question=json.dumps({"window": until, "of": series.question}),
+            identity=json.dumps({"window": until, "of": series.identity}),
             guarantee=_no_more,
             note={**series.note, "of": self.ledger.campaign_key(series), "until": str(until)},
         )
@@ -302,7 +302,7 @@ class _Refresh:
         series = self.campaign
         return replace(
             series,
-            question=json.dumps({"returned": until, "of": series.question}),
+            identity=json.dumps({"returned": until, "of": series.identity}),
             note={**series.note, "returned": str(until)},
         )
 
@@ -310,6 +310,7 @@ class _Refresh:
         """Refresh the series with a snapshot of the history."""
         self.names = [str(node) for node in self.history.nodes.ids.tolist()]
         self.first = token_of(self.history, number)
+        self.campaign = self.series_campaign()
         key = self.ledger.campaign_key(self.campaign)
         about = check_copies(self.ledger, self.place, self.history, key, number)
         self._check_degrees(about, number)
