@@ -356,7 +356,8 @@ class _Refresh:
         _erase_secrets(self.ledger.open_batches(self.window_campaign(number)))
         self.place.finish()
         series = Series(
-            *(self.place, self.history, self.mechanism, shared), self.candidates, self.exclude
+            *(self.place, self.history, self.mechanism, shared),
+            candidates_in(self.history, self.candidates, self.exclude),
         )
         return Refreshed(
             snapshot=number,
@@ -550,6 +551,19 @@ def _folded(
     return Shard(shard.first, charged, last, windows, evidence)
 
 
+def candidates_in(
+    history: History, candidates: Iterable[NodeId] | None, exclude: Exclude | None
+) -> Candidates:
+    """Who may be suggested of those who are members now; unknown ids have no effect."""
+    nodes, among = history.nodes, np.flatnonzero(history.present)
+    if candidates is not None:
+        # Ids as in a graph of today, which may have had another kind when the history began.
+        known = (nodes.find(nodes.named(str(v))) for v in candidates)
+        among = np.intersect1d(among, [i for i in known if i is not None])
+    pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
+    return Candidates(among.astype(np.int64), pairs)
+
+
 class Series:
     """The lists of a series as of its last refresh, of these candidates."""
 
@@ -559,18 +573,10 @@ class Series:
         history: History,
         mechanism: Suggest,
         shared: lists.Popularity,
-        candidates: Iterable[NodeId] | None = None,
-        exclude: Exclude | None = None,
+        among: Candidates,
     ) -> None:
         self._place, self._history, self._mechanism = place, history, mechanism
-        self._shared, self._state = shared, place.about()
-        nodes, among = history.nodes, np.flatnonzero(history.present)
-        if candidates is not None:
-            # Ids as in a graph of today, which may have had another kind when the history began.
-            known = (nodes.find(nodes.named(str(v))) for v in candidates)
-            among = np.intersect1d(among, [i for i in known if i is not None])
-        pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
-        self._candidates = Candidates(among, pairs)
+        self._shared, self._state, self._candidates = shared, place.about(), among
 
     @cached_property
     def _paid(self) -> Any:
