@@ -1,21 +1,21 @@
-"""Fraud ring: which accounts are close to a flagged one, and who may be told.
+"""Fraud ring: which accounts to look at next, in a list that may be given to others.
 
 A clearing house holds the payments between the accounts of several banks (the private graph).
-One account is flagged. It belongs to a ring: accounts that never pay one another, but pay out
-through the same few mules. What may be answered depends on who asks:
+Half of the accounts were looked into, and some were flagged: they belong to rings, whose accounts
+pay one another. Who else does? What each account told about itself when it was opened (public to
+the banks: the *features*) says a little; whom it pays says much more.
 
-- The clearing house's own analyst is the curator, who may use exact values but not pass them on.
-- The bank that holds the flagged account gets a list in the *joint* model. It already knows this
-  account's payments; all payments between other accounts are protected from it. The bank has two
-  duties. The list stays in the bank, because it does not protect the flagged account's payments
-  from anybody else. And lists for several of its accounts add up, because the bank reads them
-  all. The ledger counts by account, so the cap that limits a bank is `pooled_epsilon`.
-- Anyone else (another bank, an outside analyst) knows none of these payments and may only get
-  results in the *public* model. At small epsilon these say who is busy, and no more.
+- `classify` predicts every account's class from all payments, for one epsilon in all. Its result
+  is in the *public* model: every bank, and everybody else, may see all of it, and each single
+  payment is protected from all of them.
+- `aggregate` releases private features: of each account, how many of those that it pays or is paid
+  by were flagged and cleared, with noise. Whoever has them may train any model and hand it out.
 
-Finding the ring is no leak: a ring is many payments, and epsilon protects each single one.
+Both protect payments, and nothing else. Flags, features and who was looked into are used as they
+are, and none of them was computed from the payments: then the guarantee would not hold. Finding a
+ring is no leak: a ring is many payments, and epsilon protects each single one.
 
-    python examples/fraud_ring.py
+    python examples/fraud_ring.py       (needs scikit-learn)
 """
 
 from __future__ import annotations
@@ -23,75 +23,101 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from textwrap import fill
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
 
 import edgeveil as ev
 
-ACCOUNTS, RING, MULES, PAYOUTS = 4000, 14, 30, 16
-SHOWN = 20
+ACCOUNTS, RINGS, RING, PAID = 4000, 10, 15, 5
+SHOWN = 50
+
+
+class Payments(NamedTuple):
+    """Accounts, their payments, what is known of them, and the truth."""
+
+    graph: ev.Graph
+    features: np.ndarray
+    flags: dict[int, str]
+    fraud: np.ndarray
 
 
 def main() -> None:
-    """Look for the ring as the clearing house, as the bank, and as anyone else."""
-    graph, ring = payments()
-    flagged, accomplices = ring[0], set(ring[1:])
-    known = [flagged, *(int(a) for a in graph.neighbours(flagged))]  # the bank's own records
-    print(f"{graph.n_nodes:,} accounts; account {flagged} is flagged. Its {RING - 1} accomplices")
-    print(f"are unknown. How many of them are in a list of {SHOWN}?\n")
+    """Look for the rings without payments, with private ones, and with exact ones."""
+    graph, features, flags, fraud = payments()
+    others = np.array([account for account in graph.nodes if account not in flags])
+    print(f"{graph.n_nodes:,} accounts; {len(flags):,} were looked into, and")
+    print(f"{sum(flag == 'flagged' for flag in flags.values())} of them flagged. Of the others, "
+          f"{fraud[others].sum()} belong to a ring.\n")  # fmt: skip
+    print(f"  {'':40}{f'of the first {SHOWN}':>16}{'average precision':>20}")
 
-    def show(who: str, how: str, made: ev.Release | ev.Suggestions) -> None:
-        if isinstance(made, ev.Suggestions):
-            listed = {suggestion.node for suggestion in made.for_member(flagged)}
-        else:
-            listed = {node for node, _ in made.top(SHOWN, without=known)}
-        print(f"  {who:34}{how:42}{len(listed & accomplices):3}")
-
-    exact = ev.release(graph, ev.mechanisms.NonPrivate(), [flagged])
-    show("the clearing house", "exact PageRank", exact)
+    def show(name: str, score: np.ndarray) -> None:
+        found = fraud[others[np.argsort(-score)[:SHOWN]]].sum()
+        print(f"  {name:40}{found:16}{average_precision_score(fraud[others], score):20.2f}")
 
     with tempfile.TemporaryDirectory() as folder:
-        ledger = ev.Ledger.create(Path(folder) / "bank.ledger", epsilon=6, pooled_epsilon=6)
-        bank = "the flagged account's bank"
-        for epsilon in (1.0, 2.0):
-            lists = ev.suggest(graph, flagged, epsilon=epsilon, k=SHOWN, ledger=ledger)
-            show(bank, f"joint, suggestions, epsilon = {epsilon:g}", lists)
-        lift = ev.mechanisms.TwoHop(epsilon=3.0, score="lift")
-        made = ev.release(graph, lift, [flagged], ledger=ledger)
-        show(bank, "joint, lift, epsilon = 3", made)
-        # Not charged, because this is a trial: before these are handed out, charge them.
-        for name, outside in (
-            ("degree prior, epsilon = 3", ev.mechanisms.DegreePrior(epsilon=3, model="public")),
-            ("flipped graph, epsilon = 8", ev.mechanisms.EdgeFlipping(epsilon=8, model="public")),
-        ):
-            show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
+        ledger = ev.Ledger.create(Path(folder) / "payments.ledger", epsilon=4)
+        made = ev.classify(graph, flags, epsilon=2.0, features=features, ledger=ledger)
+        flagged = made.classes.index("flagged")
+        show("features alone", made.without_graph[:, flagged])
+        show("classify, epsilon = 2", made.probabilities[:, flagged])
 
-        print("\nSuggestions count common payees, which accounts of a ring have. Lift divides a")
-        print("PageRank score by popularity, because these accounts are not popular.")
-        print(f"\nWhat the bank is told about its list:\n{fill(str(made.guarantee), 88)}")
+        counts = ev.aggregate(graph, known(flags), epsilon=2.0, ledger=ledger)
+        show(
+            "own model, private features, epsilon = 2",
+            own_model(features, counts.values, flags, others),
+        )
+        exact = graph.adjacency() @ known(flags)
+        show("own model, exact (not private)", own_model(features, exact, flags, others))
 
-        # The bank was charged 6 of 6. It would also read a list for another of its accounts.
-        other = int(graph.neighbours(flagged)[0])
+        print("\nWhy an account is on the list, from released values only:")
+        print(made.explain(made.nodes[int(made.probabilities[:, flagged].argmax())]))
+        print(f"\nWhat everybody may be told:\n{fill(str(made.guarantee), 88)}")
         try:
-            ev.release(graph, ev.mechanisms.TwoHop(epsilon=1.0), [other], ledger=ledger)
+            ev.classify(graph, flags, epsilon=0.5, features=features, ledger=ledger)
         except ev.errors.BudgetError as refused:
-            print(f"\nA second account of the same bank: {refused}")
+            print(f"\nOnce more, with other noise: {refused}")
 
 
-def payments() -> tuple[ev.Graph, list[int]]:
-    """Ordinary payments, and a ring whose members share mules. Generated: nobody's data."""
-    ordinary = ev.datasets.social_network(ACCOUNTS, average_degree=24, communities=12, seed=3).graph
+def known(flags: dict[int, str]) -> np.ndarray:
+    """What is added up over the accounts that an account pays: flagged ones, and cleared ones."""
+    values = np.zeros((ACCOUNTS, 2))
+    for account, flag in flags.items():
+        values[account, int(flag != "flagged")] = 1.0
+    return values
+
+
+def own_model(
+    features: np.ndarray, counts: np.ndarray, flags: dict[int, str], others: np.ndarray
+) -> np.ndarray:
+    """Train an ordinary classifier on all accounts looked into, and score the others."""
+    columns = np.hstack((features, counts))
+    looked = np.array(list(flags))
+    model = LogisticRegression(max_iter=1000, class_weight="balanced")
+    model.fit(columns[looked], [flags[account] == "flagged" for account in looked])
+    return model.predict_proba(columns[others])[:, 1]
+
+
+def payments() -> Payments:
+    """Ordinary payments, and rings whose accounts pay one another. Generated: nobody's data."""
     rng = np.random.default_rng(3)
-    ends = rng.choice(ACCOUNTS, RING + MULES, replace=False)
-    ring, mules = ends[:RING], ends[RING:]
-    payers = np.repeat(np.arange(ACCOUNTS), ordinary.degrees)
-    to_mules = np.concatenate([rng.choice(mules, PAYOUTS, replace=False) for _ in ring])
-    graph = ev.Graph.from_edges(
-        np.concatenate([payers, np.repeat(ring, PAYOUTS)]),
-        np.concatenate([ordinary.indices, to_mules]),
-        ordinary.nodes,
+    network = ev.datasets.social_network(ACCOUNTS, average_degree=16, communities=12, seed=3)
+    rings = rng.choice(ACCOUNTS, (RINGS, RING), replace=False)
+    payers = np.repeat(rings, PAID)
+    paid = np.concatenate(
+        [rng.choice(ring[ring != payer], PAID, replace=False) for ring in rings for payer in ring]
     )
-    return graph, [int(account) for account in ring]
+    u, v = network.graph.adjacency().nonzero()
+    graph = ev.Graph.from_edges(np.append(u, payers), np.append(v, paid), network.graph.nodes)
+    fraud = np.zeros(ACCOUNTS, dtype=bool)
+    fraud[rings] = True
+    # A ring's accounts are a little younger, and opened with a little more money, than others.
+    features = rng.normal(size=(ACCOUNTS, 4)) + 0.7 * fraud[:, None] * [1, 1, 1, 0]
+    looked = np.flatnonzero(rng.random(ACCOUNTS) < 0.5).tolist()
+    flags = {account: "flagged" if fraud[account] else "cleared" for account in looked}
+    return Payments(graph, features, flags, fraud)
 
 
 if __name__ == "__main__":
