@@ -90,6 +90,7 @@ def test_a_command_prints_what_the_schema_says(network, run, line, name):
         f"embed {GRAPH} --dim 4",
         f"suggest {GRAPH} --member m1 --epsilon 1",
         f"rank {GRAPH} --source m1 --epsilon 1",
+        f"classify {GRAPH} --labels labels.csv --epsilon 1",
     ],
 )
 def test_a_file_is_what_the_schema_says(network, run, line):

@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "Make a page of private lists: whom members may know, and how sure that is.",
     "rank": "Rank the nodes of a graph for a source, privately.",
     "classify": "Predict classes of nodes from the whole graph, privately, for anybody to see.",
+    "aggregate": "Add up what is public about neighbours, privately, for anybody to see.",
     "embed": "Embed members privately, each for itself; by default its own list, at no cost.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
     "token": "Print a test token for a member of the service.",

@@ -120,9 +120,11 @@ def make_release(
     """Make a release and write or print it; in a dry run, print only its price.
 
     An `out` without a suffix is a folder, written while the rows are made. `make_all` makes
-    predictions, for which the one row of the request stands for everybody.
+    what is for everybody at once; the one row of the job stands for it.
     """
     how, what = setup.how, _ROWS[mechanism.output]
+    if make_all and mechanism.output == "embeddings":
+        what = "row"
     folder = out if out is not None and not out.suffix else None
     with ExitStack() as bar:
         job = prepare(
@@ -147,7 +149,7 @@ def make_release(
                 "their budget does not allow it; their stored lists stay readable."
             )
         if how.dry_run:
-            _print_price(job, how.format)
+            _print_price(job, how.format, everybody=make_all is not None)
             return
         # All of the work is inside this block, so that Ctrl-C reports what was charged.
         with _charging(job, setup):
@@ -250,12 +252,12 @@ def _after_interrupt(before: Price, job: ReleaseJob) -> str:
     return f"the release is charged and stored: {_AGAIN} costs nothing and gives it"
 
 
-def _print_price(job: ReleaseJob, style: Format) -> None:
+def _print_price(job: ReleaseJob, style: Format, *, everybody: bool = False) -> None:
     """Print the price of a release and what is left; BudgetError if that is too little."""
     claim, found, request = job.price.guarantee, job.price.in_ledger, job.request
     together, n_rows = "all members together", len(request.indices)
     due: list[tuple[str, float, float | None]]
-    rows_of = _FOR.get(request.mechanism.output)
+    whose = "everybody" if everybody else counted(n_rows, _FOR[request.mechanism.output])
     if found is None:
         whom = {"joint": "each member", "public": "everybody"}.get(claim.model, "nobody")
         due = [(whom, claim.epsilon, None)]
@@ -271,8 +273,7 @@ def _print_price(job: ReleaseJob, style: Format) -> None:
         [(*row, _rest(*row[1:])) for row in due],
         style=style,
         about={"dry_run": True, "charged_before": found is not None and not found.n_new},
-        title=f"price of {request.mechanism.name} for "
-        f"{counted(n_rows, rows_of) if rows_of else 'everybody'}",
+        title=f"price of {request.mechanism.name} for {whose}",
     )
     if found is None:
         say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")

@@ -14,7 +14,7 @@ from edgeveil.estimate.public import NodeVectors
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs.job import prepare
+from edgeveil.jobs.job import ReleaseJob, prepare
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.mechanisms.aggregation import Aggregation
 from edgeveil.results.release import Release
@@ -89,7 +89,14 @@ def aggregate(
     )  # fmt: skip
     if options.pop("skip_exhausted", False):
         raise ParameterError("sums are charged to everybody: nobody can be left out")
-    rows, about = prepare(graph, mechanism, graph.nodes.take([0]), **options).run_shared()
+    return sums_from(prepare(graph, mechanism, graph.nodes.take([0]), **options))
+
+
+def sums_from(job: ReleaseJob) -> Release:
+    """Run a job for sums, whose one row stands for everybody."""
+    mechanism, graph = job.request.mechanism, job.request.graph
+    assert isinstance(mechanism, Aggregation)
+    rows, about = job.run_shared()
     names = () if mechanism.values is None else mechanism.values.names
     if graph.directed:
         names = tuple(f"{way} {name}" for way in ("followed:", "followers:") for name in names)

@@ -194,7 +194,7 @@ class ReleaseRequest:
             "operator": self.operator,
         }
         return Campaign(
-            identity=describe(self.mechanism),
+            question=describe(self.mechanism),
             guarantee=self.mechanism.guarantee,
             label=self.label,
             fingerprint=self.graph.fingerprint,

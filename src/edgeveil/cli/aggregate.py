@@ -1,0 +1,65 @@
+"""``edgeveil aggregate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from edgeveil.cli import options
+from edgeveil.cli.options import default, option
+from edgeveil.errors import ParameterError
+
+
+def aggregate(
+    graph: options.GraphPath,
+    /,
+    *,
+    out: Path,
+    values: Annotated[Path | None, default("a public hash of all nodes")] = None,
+    epsilon: Annotated[
+        float | None,
+        option(
+            "Privacy loss of all rows together, for any edge; smaller is more private. Required; "
+            "there is no safe default."
+        ),
+    ] = None,
+    bound: float = 1.0,
+    dim: Annotated[int | None, default("64, without --values")] = None,
+    how: options.Releasing = options.RELEASING,
+) -> None:
+    """Add up what is public about neighbours, privately, for anybody to see.
+
+    The sums are private features for any model of your own: how many flagged
+    accounts an account pays, for instance. Every edge is protected with epsilon in
+    all, whoever sees them.
+    The values are NOT protected, and must not be computed from the graph: otherwise
+    the guarantee does not hold.
+    Without --values the rows are embeddings that anyone may see.
+    Example: edgeveil aggregate payments.csv --values flags.csv --epsilon 1 --out sums.parquet
+
+    Parameters
+    ----------
+    out
+        File to write, with the guarantee: .parquet, .json or .csv.
+    values
+        What is added up: .csv, .tsv or .parquet with a column of nodes and others of numbers.
+    bound
+        The most that the numbers of one node may add up to, without their signs; public. Larger
+        ones are scaled down to it. The noise grows with it.
+    dim
+        Without --values: numbers in a row.
+    """
+    from edgeveil.cli.reading import TABLES, check_release
+    from edgeveil.cli.releasing import Setup, make_release
+    from edgeveil.jobs.aggregating import aggregation, sums_from
+
+    if epsilon is None:
+        raise ParameterError("--epsilon is required (for example --epsilon 1)")
+    if how.skip_exhausted:
+        raise ParameterError("--skip-exhausted: sums are charged to everybody together")
+    check_release(how, out, *TABLES, inputs=(graph, values))
+    setup = Setup.of(how)
+    private = setup.read(graph)
+    mechanism = aggregation(private, values, epsilon=epsilon, bound=bound, dimension=dim)
+    one = private.nodes.indices(private.nodes.take([0]))  # it stands for everybody
+    make_release(private, mechanism, one, setup, out=out, make_all=sums_from)
