@@ -66,7 +66,7 @@ def _measured(store: str, location: str, artifacts: Path, n: int) -> dict[str, A
     names = [str(i) for i in range(n)]
     row: dict[str, Any] = {"members": n}
     for what in ("first", "second"):
-        campaign = Campaign(question=what, guarantee=_guarantee)
+        campaign = Campaign(identity=what, guarantee=_guarantee)
         wall, cpu = time.perf_counter(), time.process_time()
         ledger.price(campaign, names)
         waiting = iter(names)

@@ -248,7 +248,7 @@ def test_a_price_says_what_a_charge_will_do(folder, nano, model, recipients):
     def guarantee(n):
         return Guarantee(epsilon=nano / 10**9, model=model, n_members=n, theorem="test")
 
-    campaign = Campaign(question="q", guarantee=guarantee)
+    campaign = Campaign(identity="q", guarantee=guarantee)
     price = ledger.price(campaign, recipients)
     assert price.n_new == len(recipients)
     assert ledger.charges() == []

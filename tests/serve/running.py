@@ -148,6 +148,12 @@ class Service:
             given["Authorization"] = f"Bearer {token or self.token(member)}"
         return request(self.port, path, headers=given, **more)
 
+    def tell(self, path, member, body, **headers):
+        """POST a member's choice."""
+        given = {"Content-Type": "application/json"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.get(path, member, method="POST", headers=given, body=json.dumps(body))
+
     def curator(self, path, method="GET", key="", body=None):
         given = {} if key is None else {"Authorization": f"Bearer {key or self.key}"}
         return request(self.curator_port, path, method, given, body)

@@ -18,7 +18,7 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.nouns import Nouns
 from edgeveil.series.suggesting import suggest
-from edgeveil.serve.list_files import ListStore, render, slot_bytes
+from edgeveil.serve.list_files import RESERVE, ListStore, render, shown, slot_bytes
 
 NODES = NodeSet.of(["ann", "bob", "cem", "dan"])
 ABOUT = {"snapshot": 1, "series": "x"}
@@ -29,15 +29,11 @@ def path(tmp_path):
     return tmp_path / "state" / "000001.lists"
 
 
-def put(lists, index, body):
-    lists.put(index, lists.padded(body))
-
-
 def test_what_was_put_comes_back_padded_to_one_length(path):
     lists = ListStore.open(path, ABOUT, NODES, 3)
     assert [lists.get(i) for i in range(4)] == [None] * 4
-    put(lists, 2, b'{"a":1}')
-    put(lists, 0, b'{"b":[1,2,3]}')
+    lists.put(2, b'{"a":1}')
+    lists.put(0, b'{"b":[1,2,3]}')
     assert lists.get(2).rstrip() == b'{"a":1}'
     assert len(lists.get(0)) == len(lists.get(2)) == lists.slot - 4
     assert lists.get(1) is None
@@ -50,13 +46,13 @@ def test_a_list_that_a_full_disk_has_cut_is_not_there(path, monkeypatch):
     really = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: really(file, data[:9], at))
     with pytest.raises(OSError, match="space"):
-        put(lists, 1, b'{"a":2}')
+        lists.put(1, b'{"a":2}')
     assert lists.get(1) is None
 
 
 def test_a_list_that_the_disk_does_not_give_back_is_not_there(path, monkeypatch):
     lists = ListStore.open(path, ABOUT, NODES, 3)
-    put(lists, 1, b'{"a":2}')
+    lists.put(1, b'{"a":2}')
 
     def broken(*_):
         raise OSError("input/output error")
@@ -73,13 +69,13 @@ def test_the_file_is_for_its_owner_alone(path):
 
 @pytest.mark.parametrize("changed", [{"snapshot": 2}, {"series": "y"}])
 def test_lists_of_something_else_are_not_taken_for_these(path, changed):
-    put(ListStore.open(path, ABOUT, NODES, 3), 0, b"{}")
+    ListStore.open(path, ABOUT, NODES, 3).put(0, b"{}")
     assert ListStore.open(path, {**ABOUT, **changed}, NODES, 3).get(0) is None
 
 
 def test_a_slot_that_was_half_written_or_moved_is_not_there(path):
     lists = ListStore.open(path, ABOUT, NODES, 3)
-    put(lists, 0, b'{"a":1}')
+    lists.put(0, b'{"a":1}')
     content = bytearray(path.read_bytes())
     slot = lists.slot
     content[4096 + slot : 4096 + 2 * slot] = content[4096 : 4096 + slot]  # ann's list as bob's
@@ -92,7 +88,7 @@ def test_a_slot_that_was_half_written_or_moved_is_not_there(path):
 
 def test_a_cut_file_is_made_anew(path):
     lists = ListStore.open(path, ABOUT, NODES, 3)
-    put(lists, 3, b"{}")
+    lists.put(3, b"{}")
     os.truncate(path, 5000)
     assert ListStore.open_earlier(path) is None
     assert ListStore.open(path, ABOUT, NODES, 3).get(3) is None
@@ -137,7 +133,7 @@ def test_public_size_holds_any_list_in_any_words(noun):
 def test_what_does_not_fit_is_an_error_and_no_shorter_list(path):
     lists = ListStore.open(path, ABOUT, NODES, 3)
     with pytest.raises(InputError):
-        lists.padded(b"{" * (lists.slot + 1))
+        lists.put(0, b"{" * (lists.slot + 1))
     assert lists.get(0) is None
 
 
@@ -148,8 +144,8 @@ def test_a_list_says_what_was_released_and_how_strong_it_is(name):
     seeded = NoiseSource.insecure(1)
     made = suggest(named, named.nodes.take(range(300)), epsilon=2.0, k=30, noise=seeded)
     strengths = set()
-    for at, body in enumerate(render(made, 3)):
-        found = json.loads(body)
+    for at, slot in enumerate(render(made, 3, 0)):
+        found = json.loads(shown(slot, 30).body)
         assert (found["member"], found["snapshot"]) == (made.members[at], 3)
         assert found["remark"] == made.remark_at(at)
         for line, one in zip(found["suggestions"], made.at(at), strict=True):
@@ -160,3 +156,20 @@ def test_a_list_says_what_was_released_and_how_strong_it_is(name):
             assert (line["strength"] == "popular") == (one.why == "popular")
             strengths.add(line["strength"])
     assert strengths == {"strong", "weak", "popular"}
+
+
+def test_hidden_names_are_replaced_from_the_reserve():
+    graph = social_network(300, average_degree=10).graph
+    made = suggest(graph, [7], epsilon=2.0, k=5 + RESERVE, noise=NoiseSource.insecure(1))
+    (slot,) = render(made, 3, 9)
+    names = [one.node for one in made.for_member(7)]
+    gone = {str(names[0]), str(names[3])}
+    found = shown(slot, 5, gone.__contains__)
+    listed = json.loads(found.body)
+    assert [one["node"] for one in listed["suggestions"]] == [names[i] for i in (1, 2, 4, 5, 6)]
+    assert [one["rank"] for one in listed["suggestions"]] == [1, 2, 3, 4, 5]
+    assert listed["remark"].split(";")[0].endswith("of 5 names stand out")
+    assert (found.names, found.revision) == (5, 9)
+    none = shown(slot, 5, lambda other: True)
+    assert json.loads(none.body)["remark"] == "there is nobody to suggest"
+    assert none.names == 0

@@ -135,12 +135,23 @@ def test_the_description_is_of_what_there_is(service, network):
     found = service.get("/openapi.json").json
     schemas, member = found["components"]["schemas"], network.nodes[14]
     responses = found["components"]["responses"]
-    assert set(found["paths"]) == {"/me/suggestions", "/me/protection", "/me/budget"}
+    asked = {f"/me/{name}" for name in ("suggestions", "protection", "budget", "choices")}
+    told = {f"/me/{name}" for name in ("not-interested", "interested", "suggest-me")}
+    assert set(found["paths"]) == asked | told
+    bodies = {"Named": {"node": network.nodes[15]}, "SuggestMe": {"suggest_me": True}}
     for path, methods in found["paths"].items():
-        assert set(methods) == {"get"}
-        assert "parameters" not in methods["get"]
-        answer = methods["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-        fits(service.get(path, member).json, answer, schemas)
+        ((method, about),) = methods.items()
+        assert method == ("post" if path in told else "get")
+        assert "parameters" not in about
+        body = None
+        if method == "post":
+            schema = about["requestBody"]["content"]["application/json"]["schema"]
+            body = bodies[schema["$ref"].rpartition("/")[2]]
+            fits(body, schema, schemas)
+        answer = about["responses"]["200"]["content"]["application/json"]["schema"]
+        got = service.get(path, member) if body is None else service.tell(path, member, body)
+        fits(got.json, answer, schemas)
+    service.tell("/me/interested", member, bodies["Named"])
     for name, member in (("NotYet", "somebody new"), ("NoToken", None)):
         schema = responses[name]["content"]["application/json"]["schema"]
         fits(service.get(member=member).json, schema, schemas)
@@ -229,8 +240,8 @@ def test_a_list_that_names_somebody_else_is_given_to_nobody():
     held = [b'{"member":"ann","snapshot":1}', b'{"member":"ann","snapshot":1}']
     edition = SimpleNamespace(nodes=NodeSet.of(["ann", "annbob"]), get=held.__getitem__)
     source = SimpleNamespace(edition=edition)
-    assert _asking(source, "ann") == ("ann", held[0])
-    assert _asking(source, "annbob") == ("annbob", None)
+    assert _asking(source, "ann").stored == held[0]
+    assert _asking(source, "annbob").stored is None
 
 
 def test_nothing_about_who_asked_is_logged(service, network):

@@ -84,6 +84,31 @@ def test_the_page_works_by_keyboard_on_a_phone_and_in_the_dark(visit, service, n
     assert dark != light
 
 
+def test_a_member_dismisses_a_name_undoes_it_and_opts_out(visit, own_service, network):
+    running, member = own_service.start(), network.nodes[30]
+    running.wait_for_list(member)
+    page = visit(f"http://127.0.0.1:{running.port}/#token={running.token(member)}")
+    page.wait_for_selector("#choices:not([hidden])")
+    assert not page.locator("#not-interested").is_visible()
+    name = page.locator("#people .who").first.evaluate("node => node.firstChild.data")
+    page.get_by_role("button", name=f"Not interested in {name}", exact=True).click()
+    page.locator("#dismissed", has_text=name).wait_for()
+    page.wait_for_function("name => !document.getElementById('people').innerText.includes(name)",
+                           arg=name)  # fmt: skip
+    assert page.locator("#people li").count() == 10
+    assert f"{name} is off your list" in page.locator("#done").inner_text()
+    page.get_by_label("Suggest me to others").uncheck()
+    page.locator("#done", has_text="not suggested to others any more").wait_for()
+    assert running.get("/me/choices", member).json["suggest_me"] is False
+    page.reload()
+    page.wait_for_selector("#dismissed li")
+    assert not page.get_by_label("Suggest me to others").is_checked()
+    page.get_by_role("button", name=f"Undo: not interested in {name}").click()
+    page.locator("#people", has_text=name).wait_for()
+    assert not page.locator("#not-interested").is_visible()
+    assert not page.complaints
+
+
 def test_without_a_token_the_page_says_so(visit, service):
     page = visit(f"http://127.0.0.1:{service.port}/")
     page.wait_for_selector("#about.alarm")

@@ -181,7 +181,7 @@ def test_an_upgrade_charges_nobody_again_but_does_not_finish_what_other_code_beg
     again = release(GRAPH, CAP, [0, 2], ledger=ledger)
     assert row(again, 0) == row(first, 0)
     assert [charge.n_rows for charge in ledger.charges()] == [1, 1, 1]
-    with pytest.raises(LedgerError, match="let that code finish them"):
+    with pytest.raises(LedgerError, match="install that version"):
         release(GRAPH, CAP, [0, 1], ledger=ledger)
     monkeypatch.undo()
     assert row(release(GRAPH, CAP, [0, 1], ledger=ledger), 0) == row(first, 0)

@@ -63,8 +63,10 @@ def serve(
     ledger: Annotated[LedgerAt | None, default("needed, but for --trial")] = None,
     k: options.Length = 20,
     label: str = "",
+    shown: options.Suggestable = options.SUGGESTABLE,
     tokens: Tokens = Tokens(),  # noqa: B008  (frozen)
     sockets: Sockets = Sockets(),  # noqa: B008  (frozen)
+    choices: Annotated[Path | None, default("choices.db in the state folder")] = None,
     state: Annotated[Path | None, default("beside the ledger: <ledger>.service")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     folder: Annotated[Path | None, default("beside the ledger")] = None,
@@ -90,8 +92,11 @@ def serve(
         Length of a list.
     label
         The public name of the graph in the ledger.
+    choices
+        File with what members have asked for on their pages: whom they do not want on their lists,
+        and not to be suggested. Instances on one machine share it by naming the same file.
     state
-        Folder for copies of lists and the curator's key.
+        Folder for copies of lists, members' choices and the curator's key.
     artifacts
         Folder of the released files; needed for a ledger in PostgreSQL.
     folder
@@ -112,14 +117,20 @@ def serve(
         )
     from edgeveil.ledger import Ledger
     from edgeveil.results.nouns import Nouns
-    from edgeveil.serve.served_series import SeriesLists
+    from edgeveil.serve.choices import Choices
+    from edgeveil.serve.rules import Rules
+    from edgeveil.serve.served_series import CHOICES, SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
     Nouns.of(words)  # refuses what are no nouns
     opened = Ledger.open(ledger, artifacts=artifacts)
     place = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
-    lists = SeriesLists(_reader(graph, reading), opened, label, k, place, folder, words)
+    lists = SeriesLists(
+        *(_reader(graph, reading), opened, label, k, place, folder, words),
+        choices=Choices(choices or place / CHOICES),
+        rules=Rules(shown.candidates, shown.exclude),
+    )
 
     def started(members: str, curator: str) -> None:
         say(f"Members: {members}")

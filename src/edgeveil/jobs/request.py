@@ -194,7 +194,7 @@ class ReleaseRequest:
             "operator": self.operator,
         }
         return Campaign(
-            question=describe(self.mechanism),
+            identity=describe(self.mechanism),
             guarantee=self.mechanism.guarantee,
             label=self.label,
             fingerprint=self.graph.fingerprint,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Campaign:
     """One mechanism with its parameters, on the current snapshot of a label."""
 
-    question: str  # identifies mechanism and parameters: all that rows depend on but the graph
+    identity: str  # of mechanism and parameters: all that rows depend on but the graph
     guarantee: Callable[[int], Guarantee]  # by the number of rows
     label: str = ""  # public name of the graph
     fingerprint: str = ""  # of the graph; must be the current snapshot's
@@ -165,8 +165,8 @@ class Request:
             nodes=campaign.note.get("nodes", ""),
             price=self._price_in_a_new_snapshot(),
         )
-        question = [campaign.question, plain_label(campaign.label), self._snapshot.number]
-        self.key = ledger.key_of(json.dumps(question))
+        identity = [campaign.identity, plain_label(campaign.label), self._snapshot.number]
+        self.key = ledger.key_of(json.dumps(identity))
         self.charges = Charges(transaction)
         self.charged = self.charges.look_up(members, self.key)
         self.new = [member for member in members if member not in self.charged]

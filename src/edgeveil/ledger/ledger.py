@@ -140,14 +140,14 @@ class Ledger:
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
-    def key_of(self, question: str) -> str:
-        """A key for the question that reveals nothing about it without this ledger.
+    def key_of(self, identity: str) -> str:
+        """A key for an identity that reveals nothing about it without this ledger.
 
         A campaign's key is also the name of a file. With a plain hash, anyone who sees the name
-        could test a guess of the question; this hash is keyed by the ledger's random id, which is
-        never printed.
+        could test a guess of it; this hash is keyed by the ledger's random id, which is never
+        printed.
         """
-        return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
+        return hmac.digest(self._header.ledger_id.encode(), identity.encode(), "sha256").hex()
 
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""

@@ -82,6 +82,22 @@ class Suggestion(NamedTuple):
         return "strong" if self.chance < STRONG else "weak"
 
 
+def remark_in_words(listed: int, found: int, popular: bool, friends: int, nouns: Nouns) -> str:
+    """A remark on a list: `found` of `listed` names stand out; `popular`: most do for no reason."""
+    if listed == 0:
+        return "there is nobody to suggest"
+    words = f"{found} of {listed} name{'s' * (listed != 1)} stand{'s' * (found == 1)} out"
+    if not popular:
+        return words
+    own = nouns.own(friends)
+    if friends < _FEW_FRIENDS:
+        return f"{words}; with {own} this list is mostly what everybody gets"
+    return (
+        f"{words}; with {own}, hardly anybody shares enough of them to be told apart from "
+        "noise, so this list is mostly what everybody gets"
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Suggestions(Tabular):
     """Lists of suggestions, one per member. Show each list only to the member it was made for.
@@ -200,20 +216,9 @@ class Suggestions(Tabular):
 
     def remark_at(self, index: int) -> str:
         """The remark for the member at an index of `members`."""
-        friends, listed = int(self.friends[index]), int(np.diff(self.lists.starts)[index])
-        if listed == 0:
-            return "there is nobody to suggest"
-        found = int(self._outstanding[index])
-        words = f"{found} of {listed} name{'s' * (listed != 1)} stand{'s' * (found == 1)} out"
-        if not self._popular[index]:
-            return words
-        own = self.nouns.own(friends)
-        if friends < _FEW_FRIENDS:
-            return f"{words}; with {own} this list is mostly what everybody gets"
-        return (
-            f"{words}; with {own}, hardly anybody shares enough of them to be told apart from "
-            "noise, so this list is mostly what everybody gets"
-        )
+        listed = int(np.diff(self.lists.starts)[index])
+        found, popular = int(self._outstanding[index]), bool(self._popular[index])
+        return remark_in_words(listed, found, popular, int(self.friends[index]), self.nouns)
 
     @property
     def summary(self) -> str:

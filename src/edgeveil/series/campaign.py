@@ -44,7 +44,7 @@ def series_campaign(
 ) -> Campaign:
     """The campaign of a series in a ledger: one for all snapshots, until a renewal."""
     return Campaign(
-        question=json.dumps({"series": history.identity, "of": describe(mechanism)}),
+        identity=json.dumps({"series": history.identity, "of": describe(mechanism)}),
         guarantee=mechanism.guarantee,
         label=label,
         fingerprint=f"{SERIES}{history.identity}",

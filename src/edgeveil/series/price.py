@@ -55,7 +55,7 @@ def price_refresh(
     names = [str(node) for node in graph.nodes.ids.tolist()]
     if now is None:
         campaign = Campaign(
-            question="a new series",
+            identity="a new series",
             guarantee=mechanism.guarantee,
             label=label,
             fingerprint=SERIES,

@@ -277,10 +277,10 @@ class _Refresh:
     exclude: list[Exclusion] | None
     names: list[str] = field(init=False)  # of all nodes of the history, as of `run`
     first: str = field(init=False, default="")  # the token of the snapshot of `run`
+    campaign: Campaign = field(init=False)  # of the series, as of `run`
     released: str = field(init=False)  # digest of the series' degrees
 
-    @property
-    def campaign(self) -> Campaign:
+    def series_campaign(self) -> Campaign:
         """The series: each member is charged once, and all share the released degrees."""
         note = {name: words for name, words in self.note.items() if words}
         note["first"] = self.first  # in the entry of the degrees: the snapshot they belong to
@@ -292,7 +292,7 @@ class _Refresh:
         series = self.campaign
         return replace(
             series,
-            question=json.dumps({"window": until, "of": series.question}),
+            identity=json.dumps({"window": until, "of": series.identity}),
             guarantee=_no_more,
             note={**series.note, "of": self.ledger.campaign_key(series), "until": str(until)},
         )
@@ -302,7 +302,7 @@ class _Refresh:
         series = self.campaign
         return replace(
             series,
-            question=json.dumps({"returned": until, "of": series.question}),
+            identity=json.dumps({"returned": until, "of": series.identity}),
             note={**series.note, "returned": str(until)},
         )
 
@@ -310,6 +310,7 @@ class _Refresh:
         """Refresh the series with a snapshot of the history."""
         self.names = [str(node) for node in self.history.nodes.ids.tolist()]
         self.first = token_of(self.history, number)
+        self.campaign = self.series_campaign()
         key = self.ledger.campaign_key(self.campaign)
         about = check_copies(self.ledger, self.place, self.history, key, number)
         self._check_degrees(about, number)
@@ -355,7 +356,8 @@ class _Refresh:
         _erase_secrets(self.ledger.open_batches(self.window_campaign(number)))
         self.place.finish()
         series = Series(
-            *(self.place, self.history, self.mechanism, shared), self.candidates, self.exclude
+            *(self.place, self.history, self.mechanism, shared),
+            candidates_in(self.history, self.candidates, self.exclude),
         )
         return Refreshed(
             snapshot=number,
@@ -549,6 +551,19 @@ def _folded(
     return Shard(shard.first, charged, last, windows, evidence)
 
 
+def candidates_in(
+    history: History, candidates: Iterable[NodeId] | None, exclude: Exclude | None
+) -> Candidates:
+    """Who may be suggested of those who are members now; unknown ids have no effect."""
+    nodes, among = history.nodes, np.flatnonzero(history.present)
+    if candidates is not None:
+        # Ids as in a graph of today, which may have had another kind when the history began.
+        known = (nodes.find(nodes.named(str(v))) for v in candidates)
+        among = np.intersect1d(among, [i for i in known if i is not None])
+    pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
+    return Candidates(among.astype(np.int64), pairs)
+
+
 class Series:
     """The lists of a series as of its last refresh, of these candidates."""
 
@@ -558,18 +573,10 @@ class Series:
         history: History,
         mechanism: Suggest,
         shared: lists.Popularity,
-        candidates: Iterable[NodeId] | None = None,
-        exclude: Exclude | None = None,
+        among: Candidates,
     ) -> None:
         self._place, self._history, self._mechanism = place, history, mechanism
-        self._shared, self._state = shared, place.about()
-        nodes, among = history.nodes, np.flatnonzero(history.present)
-        if candidates is not None:
-            # Ids as in a graph of today, which may have had another kind when the history began.
-            known = (nodes.find(nodes.named(str(v))) for v in candidates)
-            among = np.intersect1d(among, [i for i in known if i is not None])
-        pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
-        self._candidates = Candidates(among, pairs)
+        self._shared, self._state, self._candidates = shared, place.about(), among
 
     @cached_property
     def _paid(self) -> Any:

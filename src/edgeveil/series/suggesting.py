@@ -10,6 +10,7 @@ import numpy as np
 
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.estimate.candidates import Candidates
 from edgeveil.graph.exclusions import Exclude, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
@@ -21,7 +22,7 @@ from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import Current, current_series, had_series, series_campaign
-from edgeveil.series.refresh import Series, popularity
+from edgeveil.series.refresh import Series, candidates_in, popularity
 
 _TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
 
@@ -159,7 +160,8 @@ def lists_of_series(
         nodes = now.history.nodes
         nodes.indices([nodes.named(str(v)) for v in among or ()])  # refuses unknown ids
         try:
-            return open_series(now, ledger, label, among, pairs).suggestions(members, length)
+            wanted = candidates_in(now.history, among, pairs)
+            return open_series(now, ledger, label, wanted).suggestions(members, length)
         except LedgerError:
             if not left or now.place.about() == now.about:
                 raise
@@ -174,14 +176,15 @@ def open_series(
     now: Current,
     ledger: Ledger,
     label: str,
-    candidates: Iterable[NodeId] | None = None,
-    exclude: Exclude | None = None,
+    among: Candidates | None = None,
 ) -> Series:
-    """The lists of a series as of its last refresh."""
+    """The lists of a series as of its last refresh, of these candidates."""
     shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
     if not now.about.state or shared is None or not shared.stored:
         raise LedgerError(
             f"the first refresh of {now.place.path} was interrupted: run the same command again"
         )
     degrees = popularity(shared, now.history.nodes)
-    return Series(now.place, now.history, now.mechanism, degrees, candidates, exclude)
+    if among is None:
+        among = candidates_in(now.history, None, None)
+    return Series(now.place, now.history, now.mechanism, degrees, among)

@@ -1,9 +1,10 @@
 """Stored lists: one file for each snapshot, with a slot of the same size for every member.
 
-A slot holds a list as the JSON that is sent. The size of a slot follows from public values (k, the
-longest name), so that the length of an answer reveals nothing about the list. The file is a copy
-of what the series holds, and can be made again from it. A slot with a wrong checksum
-counts as empty: an interrupted write leaves no list.
+A slot holds a list and some names in reserve, for those that members ask to be hidden: a line of
+JSON about the list, and then a line for each name. `shown` makes the answer. The sizes of slots and
+answers follow from public values (k, the longest name), so that the length of an answer reveals
+nothing about the list. The file is a copy of what the series holds, and can be made again from it.
+A slot with a wrong checksum counts as empty: an interrupted write leaves no list.
 
 The header names an entry of the ledger's chain that is not older than the charge of any list in
 the file. A ledger without that entry was restored from an older copy and does not know these lists.
@@ -16,15 +17,18 @@ import hashlib
 import json
 import os
 import struct
+import threading
 import weakref
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgeveil._internal.files import write_atomically
 from edgeveil.errors import InputError, LedgerError
 from edgeveil.estimate.lists import Reason
+from edgeveil.results.nouns import FRIENDS, Nouns
+from edgeveil.results.suggestions import remark_in_words
 
 if TYPE_CHECKING:
     from edgeveil.graph.nodes import NodeId, NodeSet
@@ -32,12 +36,15 @@ if TYPE_CHECKING:
     from edgeveil.results.suggestions import Suggestion, Suggestions
 
 _HEADER = 4096
-_NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determine
+_NEW = {"slot": 0, "answer": 0, "entry": None}  # header fields that `about` does not determine
 _CHECKSUM = struct.Struct("<I")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LINE_BYTES = 192  # one line of a list, without the name
 _MOST_NOUNS = 3  # in a line, and in a remark; those of friends are part of their bytes
 _FRAME_BYTES = 512  # everything else, without the member's name
+# Marks of lines: the name stands out, or is there for a reason, or because it is popular.
+_STANDS_OUT, _RESTS, _POPULAR = b"s", b"r", b"p"
+RESERVE = 20  # names beyond k in a slot
 
 
 def slot_bytes(nodes: NodeSet, k: int, words: Iterable[str] = ()) -> int:
@@ -48,37 +55,73 @@ def slot_bytes(nodes: NodeSet, k: int, words: Iterable[str] = ()) -> int:
     return -(-most // 1024) * 1024
 
 
-def render(made: Suggestions, snapshot: int) -> list[bytes]:
-    """Each member's list as JSON, from released and public values alone."""
+def render(made: Suggestions, snapshot: int, revision: int) -> list[bytes]:
+    """Each member's slot, from released and public values and the choices of this revision."""
     day = made.provenance.created[:10]
-    return [
-        _json(
-            {
-                "member": member,
-                "snapshot": snapshot,
-                "made": day,
-                "remark": made.remark_at(at),
-                "suggestions": [_line(one) for one in made.at(at)],
-            }
-        )
-        for at, member in enumerate(made.members)
-    ]
+    slots = []
+    for at, member in enumerate(made.members):
+        head = {"member": member, "snapshot": snapshot, "made": day, "revision": revision}
+        lines = [_json(head | {"friends": int(made.friends[at])})]
+        lines += [_line(one) for one in made.at(at)]
+        slots.append(b"\n".join(lines))
+    return slots
 
 
-def is_list_of(member: NodeId, body: bytes) -> bool:
-    """Whether a list made by `render` is for this member."""
-    return body.startswith(b'{"member":%s,' % _json(member))
+class Shown(NamedTuple):
+    """A list as it is sent, and what it was made of."""
+
+    body: bytes
+    names: int  # how many there are
+    revision: int  # of the choices when the slot was made
 
 
-def _line(one: Suggestion) -> dict[str, Any]:
-    return {
-        "rank": one.rank,
+def shown(
+    slot: bytes, k: int, hides: Callable[[str], bool] | None = None, nouns: Nouns = FRIENDS
+) -> Shown:
+    """The first k names of a slot that are not hidden, as JSON."""
+    first, *lines = slot.split(b"\n")
+    head, found, resting, kept = json.loads(first), 0, 0, list[bytes]()
+    for line in lines:
+        if hides is not None and hides(_name_in(line)):
+            continue
+        mark, rest = line[:1], line[2:].rstrip()
+        kept.append(b'{"rank":%d,%s' % (len(kept) + 1, rest))
+        found += mark == _STANDS_OUT
+        resting += mark != _POPULAR
+        if len(kept) == k:
+            break
+    revision, friends = head.pop("revision"), head.pop("friends")
+    popular = 2 * resting < len(kept)
+    head["remark"] = remark_in_words(len(kept), found, popular, friends, nouns)
+    body = b'%s,"suggestions":[%s]}' % (_json(head)[:-1], b",".join(kept))
+    return Shown(body, len(kept), revision)
+
+
+def is_list_of(member: NodeId, slot: bytes) -> bool:
+    """Whether a slot made by `render` is for this member."""
+    return slot.startswith(b'{"member":%s,' % _json(member))
+
+
+_NODE, _AFTER = len(b's{"node":'), b',"strength":'  # where the name is in a line
+
+
+def _name_in(line: bytes) -> str:
+    """The name in a line, as text."""
+    node = line[_NODE : line.index(_AFTER, _NODE)]
+    return str(json.loads(node)) if b"\\" in node else node.strip(b'"').decode()
+
+
+def _line(one: Suggestion) -> bytes:
+    """A mark, and the name with what is said of it."""
+    mark = _STANDS_OUT if one.stands_out else _RESTS
+    said = {
         "node": one.node,
         "strength": "weak" if one.reason == Reason.FOLLOWS_YOU else one.strength,
         "why": one.why,
         "common": round(one.common, 1),
         "chance": round(one.chance, 3),
     }
+    return (_POPULAR if one.reason == Reason.POPULAR else mark) + _json(said)
 
 
 def _json(value: Any) -> bytes:
@@ -98,6 +141,7 @@ class ListStore:
         self.about, self.slot, self.path = about, int(about["slot"]), path
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._file)  # not while a request may read from it
+        self._lock = threading.Lock()  # a request must not read half of a slot that is made again
 
     @classmethod
     def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
@@ -109,7 +153,12 @@ class ListStore:
         known = _header_of(path)
         wanted = {**about, "members": len(nodes), "k": k}
         if known is None or known | _NEW != wanted | _NEW:
-            known = wanted | _NEW | {"slot": slot_bytes(nodes, k, about.get("words", ()))}
+            words = about.get("words", ())
+            sizes = {
+                "slot": slot_bytes(nodes, k + RESERVE, words),
+                "answer": slot_bytes(nodes, k, words),
+            }
+            known = wanted | _NEW | sizes
             _make(path, known)
         return cls(path, known)
 
@@ -120,21 +169,19 @@ class ListStore:
         return None if known is None else cls(path, known)
 
     def get(self, index: int) -> bytes | None:
-        """The list of one member, padded with spaces; None if there is none or it is damaged."""
+        """The slot of one member, padded with spaces; None if it is empty or damaged."""
         try:
-            found = os.pread(self._file, self.slot, self._at(index))
+            with self._lock:
+                found = os.pread(self._file, self.slot, self._at(index))
         except OSError:
             return None
         body = found[_CHECKSUM.size :]
         fits = _CHECKSUM.pack(zlib.crc32(body, index)) == found[: _CHECKSUM.size]
         return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros
 
-    def padded(self, body: bytes) -> bytes:
-        """A list padded with spaces to the size of a slot; InputError if it is longer."""
-        room = self.slot - _CHECKSUM.size
-        if len(body) > room:
-            raise InputError("a list is longer than its public size")
-        return body.ljust(room)
+    def answer(self, body: bytes) -> bytes:
+        """A list as it is sent, padded with spaces to the size of all answers."""
+        return _padded(body, int(self.about["answer"]))
 
     @property
     def entry(self) -> tuple[int, str] | None:
@@ -170,17 +217,26 @@ class ListStore:
         """Remove the file; a process that has it open can still read it."""
         self.path.unlink(missing_ok=True)
 
-    def put(self, index: int, padded: bytes) -> None:
-        """Store the padded list of one member; OSError if the disk takes only a part of it."""
+    def put(self, index: int, body: bytes) -> None:
+        """Store the slot of one member; OSError if the disk takes only a part of it."""
+        padded = _padded(body, self.slot - _CHECKSUM.size)
         # The checksum covers the index: a list that was moved to another slot is not accepted.
         whole = _CHECKSUM.pack(zlib.crc32(padded, index)) + padded
-        if os.pwrite(self._file, whole, self._at(index)) < len(whole):
+        with self._lock:
+            written = os.pwrite(self._file, whole, self._at(index))
+        if written < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def _at(self, index: int) -> int:
         if not 0 <= index < self.about["members"]:
             raise IndexError(index)
         return _HEADER + index * self.slot
+
+
+def _padded(body: bytes, room: int) -> bytes:
+    if len(body) > room:
+        raise InputError("a list is longer than its public size")
+    return body.ljust(room)
 
 
 def kept_lists(folder: Path, series: str, ledger: Ledger) -> list[ListStore]:

@@ -1,11 +1,12 @@
-"""For members: the member's own list, what is protected, and the member's budget.
+"""For members: the member's own list, what is protected, its budget, and its choices.
 
-The member is the subject of the token. No path, query or body names one.
+The member is the subject of the token. No path, query or body names it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -19,11 +20,13 @@ from edgeveil.errors import EdgeveilError
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.serve.application import Metrics, application, error
+from edgeveil.serve.choices import Choices, TooMany
 from edgeveil.serve.list_files import is_list_of
-from edgeveil.serve.served_series import SeriesLists
+from edgeveil.serve.served_series import Edition, SeriesLists
 from edgeveil.serve.tokens import Refused, Tokens
 
 _PAGES = ("member.html", "member.js", "service.css", "icon.svg", "openapi.json")
+_MOST_BYTES = 4096  # of the body of a request
 _NOT_YET = (
     "you have no list yet: whoever has joined since the last refresh gets the first one with the "
     "next refresh, if the budget allows"
@@ -31,10 +34,13 @@ _NOT_YET = (
 
 
 class _Asking(NamedTuple):
-    """A member who asks, and its stored list, if there is one."""
+    """A member who asks, whether the edition knows it, and the slot with its list, if any."""
 
     member: NodeId
+    edition: Edition | None
+    known: bool
     stored: bytes | None
+    body: bytes  # of the request, if it has one
 
 
 _Answer = Callable[[_Asking], Awaitable[Response]]
@@ -44,12 +50,13 @@ def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: b
     """The members' side of the service."""
 
     async def suggestions(asking: _Asking) -> Response:
-        if lists.edition is None:
+        if asking.edition is None:
             return error(503, "there is no list for you now; try again later")
         if asking.stored is None:
             return error(404, _NOT_YET)
-        # The list is JSON from `list_files.render`, padded: all answers have one length.
-        return Response(b'{"list":%s}' % asking.stored, media_type="application/json")
+        # All answers have one length.
+        body = lists.answer(asking.edition.lists, asking.member, asking.stored)
+        return Response(b'{"list":%s}' % body, media_type="application/json")
 
     def answer_from_ledger(work: Callable[[SeriesLists, str], dict[str, Any]]) -> _Answer:
         async def answer(asking: _Asking) -> Response:
@@ -60,37 +67,96 @@ def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: b
 
         return answer
 
-    def route(path: str, answer: _Answer) -> Route:
+    async def choices(asking: _Asking) -> Response:
+        if asking.edition is None:
+            return error(503, "your choices cannot be shown now; try again later")
+        if not asking.known:
+            return error(404, _NOT_YET)
+        return JSONResponse(_choices(lists.choices, asking))
+
+    def choose(work: Callable[[Choices, _Asking, Any], None], name: str, kind: Any) -> _Answer:
+        """A choice, by the one entry of the body; the answer is all of the member's choices."""
+
+        async def answer(asking: _Asking) -> Response:
+            if not asking.known:
+                return await choices(asking)
+            try:
+                said = json.loads(asking.body)
+            except (ValueError, RecursionError):
+                said = None
+            if not isinstance(said, dict) or set(said) != {name} or type(said[name]) not in kind:
+                return error(400, f'this needs a JSON object with one entry, "{name}"')
+            try:
+                await asyncio.to_thread(work, lists.choices, asking, said[name])
+            except _Unknown:
+                return error(404, "nobody has this id")
+            except TooMany as refusal:
+                return error(409, str(refusal))
+            except (EdgeveilError, OSError):
+                return error(503, "your choice cannot be stored now; try again later")
+            return await choices(asking)
+
+        return answer
+
+    def route(path: str, answer: _Answer, method: str = "GET") -> Route:
         async def endpoint(request: Request) -> Response:
             try:
                 scheme, _, token = request.headers.get("authorization", "").partition(" ")
                 if scheme.lower() != "bearer":
                     raise Refused
-                asking = _asking(lists, tokens.subject(token.strip()))
+                subject = tokens.subject(token.strip())
             except Refused:
                 challenge = {"WWW-Authenticate": "Bearer"}
                 return error(401, "this needs a valid token of a member", **challenge)
-            return await answer(asking)
+            body = b""
+            if method == "POST":
+                refusal = _refusal(request)
+                if refusal is not None:
+                    return refusal
+                async for part in request.stream():
+                    body += part
+                    if len(body) > _MOST_BYTES:
+                        return error(413, "this is too long")
+            return await answer(_asking(lists, subject, body))
 
-        return Route(path, endpoint)
+        return Route(path, endpoint, methods=[method])
 
+    nodes, truth = (str, int), (bool,)
     routes = [
         route("/me/suggestions", suggestions),
         route("/me/protection", answer_from_ledger(_protection)),
         route("/me/budget", answer_from_ledger(_budget)),
+        route("/me/choices", choices),
+        route("/me/not-interested", choose(_dismiss, "node", nodes), "POST"),
+        route("/me/interested", choose(_undo_dismiss, "node", nodes), "POST"),
+        route("/me/suggest-me", choose(_suggest, "suggest_me", truth), "POST"),
     ]
     return application(routes, _PAGES, metrics, https=https)
 
 
-def _asking(lists: SeriesLists, subject: str) -> _Asking:
+def _refusal(request: Request) -> Response | None:
+    """Refuse a request that a page of another site has made a browser send.
+
+    Such a page has no token, and browsers add none by themselves. A proxy may add one, from a
+    cookie: then this is what protects members.
+    """
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return error(403, "this must come from the member's own page")
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return error(415, "this needs Content-Type: application/json")
+    return None
+
+
+def _asking(lists: SeriesLists, subject: str, body: bytes = b"") -> _Asking:
     """The member who asks. Anyone with a token may: a newcomer is in no snapshot yet."""
     edition = lists.edition
     found = None if edition is None else _member(subject, edition.nodes)
     if edition is None or found is None:
-        return _Asking(subject, None)
+        return _Asking(subject, edition, False, None, body)
     member, at = found
     stored = edition.get(at)
-    return _Asking(member, stored if stored is not None and is_list_of(member, stored) else None)
+    own = stored if stored is not None and is_list_of(member, stored) else None
+    return _Asking(member, edition, True, own, body)
 
 
 def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
@@ -98,6 +164,41 @@ def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
     member = nodes.named(subject)
     index = nodes.find(member)  # `index` would look for similar names, which takes long
     return None if index is None else (member, index)
+
+
+class _Unknown(Exception):  # noqa: N818  (an answer)
+    """No node has this id."""
+
+
+def _other(asking: _Asking, node: str | int) -> str:
+    """The name of somebody whom a member names; the node set is public."""
+    assert asking.edition is not None
+    found = _member(str(node), asking.edition.nodes)
+    if found is None:
+        raise _Unknown
+    return str(found[0])
+
+
+def _dismiss(choices: Choices, asking: _Asking, node: str | int) -> None:
+    choices.dismiss(str(asking.member), _other(asking, node))
+
+
+def _undo_dismiss(choices: Choices, asking: _Asking, node: str | int) -> None:
+    choices.undo_dismiss(str(asking.member), _other(asking, node))
+
+
+def _suggest(choices: Choices, asking: _Asking, wanted: bool) -> None:
+    choices.suggest(str(asking.member), wanted)
+
+
+def _choices(choices: Choices, asking: _Asking) -> dict[str, Any]:
+    """Whom a member is not interested in, and whether it is suggested to others."""
+    assert asking.edition is not None
+    name, named = str(asking.member), asking.edition.nodes.named
+    return {
+        "not_interested": [named(other) for other in choices.dismissed(name)],
+        "suggest_me": choices.is_suggested(name),
+    }
 
 
 def _protection(lists: SeriesLists, member: str) -> dict[str, Any]:

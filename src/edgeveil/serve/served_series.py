@@ -24,21 +24,27 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError, LedgerError
-from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.schema import UnusableError
 from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
 from edgeveil.series.copies import check_copies, check_folder
 from edgeveil.serve.answers import check_price, words_of
-from edgeveil.serve.list_files import ListStore, kept_lists, path_of, render
+from edgeveil.serve.choices import Choices
+from edgeveil.serve.list_files import RESERVE, ListStore, kept_lists, path_of, render, shown
+from edgeveil.serve.rules import Rules
 
 if TYPE_CHECKING:
+    from edgeveil.estimate.candidates import Candidates
     from edgeveil.graph.graph import Graph
+    from edgeveil.results.suggestions import Suggestions
+    from edgeveil.series.history import History
 
 _CHECK_EVERY = 1.0  # seconds between two checks of the series
 _CHECK_EVERY_IN_TROUBLE = 5.0  # checking all charges may take long
 _WATCHED = ("series.json", "pending.json", "history/history.json", "history/refreshed.json")
+CHOICES = "choices.db"  # in the state folder
 _log = logging.getLogger("edgeveil.serve")
 _Files = list[tuple[int, int, int] | None]
 
@@ -54,7 +60,7 @@ class Edition:
     lists: ListStore
 
     def get(self, at: int) -> bytes | None:
-        """The list of the member with this index; None if it has none."""
+        """The slot of the member with this index; None if it has no list."""
         return self.lists.get(at) if at < self.lists.about["members"] and self.present[at] else None
 
 
@@ -73,6 +79,7 @@ class SeriesLists:
 
     `read` reads the graph as it is now; `copies` is the folder for copies of lists; `folder` is
     that of the series, if it is not beside the ledger; `words` are those of `Suggestions.in_words`.
+    `choices` are the members', `rules` the curator's: whom not to suggest.
 
     Raises
     ------
@@ -89,8 +96,13 @@ class SeriesLists:
         copies: Path,
         folder: Path | None = None,
         words: str | None = None,
+        *,
+        choices: Choices | None = None,
+        rules: Rules | None = None,
     ) -> None:
         self.nouns = Nouns.of(words)
+        self.choices, self.rules = choices or Choices(copies / CHOICES), rules or Rules()
+        self._stale = set[NodeId]()  # members whose slots are to be made again
         self._read, self.ledger, self.label, self.k = read, ledger, label, k
         self._copies, self._folder = copies, series_folder(ledger, label, folder)
         self._series = ledger.key_of(json.dumps(["series", label]))
@@ -128,8 +140,11 @@ class SeriesLists:
         while not self._stopped.is_set():
             pause = _CHECK_EVERY
             try:
+                self.choices.follow()
+                self.rules.follow()
                 self._follow()
-                self.trouble = ""
+                self._renew_slots()
+                self.trouble = self.rules.last_error
             except Exception as error:  # noqa: BLE001  (the thread must go on)
                 pause = _CHECK_EVERY_IN_TROUBLE
                 words = words_of(error)
@@ -142,7 +157,8 @@ class SeriesLists:
     def _follow(self) -> None:
         """Follow what was refreshed or forgotten since the last check."""
         try:
-            seen = (self._files(), self.ledger.fingerprint(self.label)), self.ledger.entry()
+            entry = self.ledger.entry(), self.rules.digest
+            seen = (self._files(), self.ledger.fingerprint(self.label)), entry
             if seen == self._seen:
                 return
             # Opened anew only if its files are others: the ledger grows while others are charged.
@@ -202,6 +218,7 @@ class SeriesLists:
             "length": self.k,
             **({} if self.nouns == FRIENDS else {"words": list(vars(self.nouns).values())}),
             "forgotten": hashlib.sha256(gone).hexdigest(),
+            "rules": self.rules.digest,
         }
 
     def _take_copies(self, now: Current) -> bool:
@@ -217,6 +234,7 @@ class SeriesLists:
                 self.edition = replace(edition, nodes=history.nodes, present=history.present)
             return False
         kept.refuse_unknown(self.ledger)
+        self.choices.forget(history.nodes)
         self._describe(now)
         self.edition = Edition(
             now.about.until, history.identity, history.nodes, history.present, kept
@@ -232,14 +250,13 @@ class SeriesLists:
 
         history, header = now.history, self._header(now)
         lists = ListStore.open(path_of(self._copies, header), header, history.nodes, self.k)
-        series = open_series(now, self.ledger, self.label)
+        revision, among = self._among(history)
+        series = open_series(now, self.ledger, self.label, among)
         self.left = series.n_lists
         try:
-            for part in series.parts(self.k):
-                indices = history.nodes.indices(list(part.members))
-                bodies = render(part.in_words(self.nouns), now.about.until)
-                for index, body in zip(indices.tolist(), bodies, strict=True):
-                    lists.put(index, lists.padded(body))
+            for part in series.parts(self.k + RESERVE):
+                made = part.in_words(self.nouns)
+                _put(lists, made, render(made, now.about.until, revision))
                 self.left -= len(part.members)
                 if self._stopped.is_set() or self._files() != files:
                     return False
@@ -250,6 +267,67 @@ class SeriesLists:
         lists.flush()
         lists.bind(now.about.entry)  # from here on they are complete
         return self._take_copies(now)
+
+    # -- what members and the curator hide --------------------------------------------------
+
+    def _hides(self, member: str) -> Callable[[str], bool] | None:
+        """What tells whom the member's list must not name; None if nobody is hidden from it."""
+        among = self.rules.candidates
+        hidden = [
+            names for names in (*self.choices.hidden(member), self.rules.hidden(member)) if names
+        ]
+        if among is not None:
+            return lambda other: other not in among or any(other in names for names in hidden)
+        if not hidden:
+            return None
+        return lambda other: any(other in names for names in hidden)
+
+    def answer(self, lists: ListStore, member: NodeId, slot: bytes) -> bytes:
+        """A member's list without hidden names, padded.
+
+        The slot is made again soon if the member has changed its mind since, or if too few names
+        are left of it.
+        """
+        name, choices = str(member), self.choices
+        found = shown(slot, self.k, self._hides(name), self.nouns)
+        asked = found.revision < choices.changed.get(name, 0)
+        if asked or (found.names < self.k and found.revision < choices.revision):
+            self._stale.add(member)
+        return lists.answer(found.body)
+
+    def _among(self, history: History) -> tuple[int, Candidates]:
+        """Who may be suggested, and to whom not, and the revision of the choices in it."""
+        from edgeveil.series.refresh import candidates_in  # compiled code
+
+        revision = self.choices.revision  # before they are read: they may be newer
+        pairs, unsuggested = self.choices.all()
+        among = candidates_in(history, self.rules.candidates, [*self.rules.pairs, *pairs])
+        hidden = (history.nodes.find(history.nodes.named(name)) for name in unsuggested)
+        assert among.nodes is not None
+        left = np.setdiff1d(among.nodes, [at for at in hidden if at is not None])
+        return revision, replace(among, nodes=left.astype(np.int64))
+
+    def _renew_slots(self) -> None:
+        """Make the slots of some members again, of the stored evidence."""
+        from edgeveil.series.suggesting import open_series  # compiled code
+
+        edition, now = self.edition, self._now
+        if not self._stale or edition is None or now is None:
+            return
+        members = [self._stale.pop() for _ in range(len(self._stale))]
+        places = {member: edition.nodes.find(member) for member in members}
+        there = [member for member, at in places.items() if at is not None and edition.get(at)]
+        if not there or now.about.until != edition.snapshot:  # to be copied anyway
+            return
+        revision, among = self._among(now.history)
+        try:
+            series = open_series(now, self.ledger, self.label, among)
+            made = series.suggestions(there, self.k + RESERVE).in_words(self.nouns)
+        except LedgerError:  # the state was replaced by the next one, which is copied as a whole
+            if self._seen is not None and self._files() == self._seen[0][0]:
+                raise
+            return
+        _put(edition.lists, made, render(made, edition.snapshot, revision))
 
     # -- a refresh, by the curator --------------------------------------------------------
 
@@ -310,3 +388,9 @@ class SeriesLists:
             self.refreshing = Refreshing(words=words)
             self._one_at_a_time.release()
             self._wake.set()
+
+
+def _put(lists: ListStore, made: Suggestions, slots: list[bytes]) -> None:
+    """Put slots where their members have their places: the index in the history."""
+    for index, slot in zip(made.nodes.indices(made.members).tolist(), slots, strict=True):
+        lists.put(index, slot)

@@ -19,7 +19,7 @@ from typing import Any
 import jwt
 
 from edgeveil.errors import EdgeveilError, InputError
-from edgeveil.serve.watched_files import check_secret, read_unchanged
+from edgeveil.serve.watched_files import check_secret, file_state, read_unchanged
 
 _LEEWAY = 30  # seconds that two clocks may differ
 _CHECK_FILE_EVERY = 1.0  # seconds
@@ -43,7 +43,7 @@ class Tokens:
 
     def __init__(self, keys: Path, audience: str, issuer: str | None = None) -> None:
         self._path, self._audience, self._issuer = keys, audience, issuer
-        self._file_state = self._stat()
+        self._file_state = file_state(keys)
         self._keys = read_keys(keys)
         self._next_check = time.monotonic() + _CHECK_FILE_EVERY
         # Subject and expiry of tokens that PyJWT accepted, by SHA-256 digest; oldest first.
@@ -90,17 +90,10 @@ class Tokens:
             raise Refused
         return subject, expires
 
-    def _stat(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
-
     def _reread(self) -> None:
         """Read the keys if their file has changed."""
         self._next_check = time.monotonic() + _CHECK_FILE_EVERY
-        state = self._stat()
+        state = file_state(self._path)
         if state == self._file_state:
             return
         self._file_state = state

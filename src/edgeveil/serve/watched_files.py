@@ -51,6 +51,23 @@ def check_secret(path: Path, found: os.stat_result) -> None:
         )
 
 
+def check_own(path: Path) -> None:
+    """Refuse a file that another user owns, or that others can read or write."""
+    found = path.stat()
+    _check_owner(path, found)
+    if found.st_mode & _OTHERS_USE:
+        raise EdgeveilError(f"others can read or write {path}: chmod 600 {path}")
+
+
+def file_state(path: Path) -> tuple[int, int, int] | None:
+    """What changes whenever a file is replaced or written to; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
 def _read(path: Path) -> tuple[str, os.stat_result]:
     """Owner and mode of the very file that was read."""
     with path.open(encoding="utf-8") as handle:

@@ -77,7 +77,7 @@ def joint(epsilon: float, *members: str, **claim: object) -> Asked:
 
 def charge(ledger: Ledger, question: str, asked: Asked, **about: object) -> Charged:
     """Charge rows of the campaign that answers this question."""
-    campaign = Campaign(question=question, guarantee=asked.guarantee, **about)
+    campaign = Campaign(identity=question, guarantee=asked.guarantee, **about)
     return ledger.charge(campaign, asked.members)
 
 

@@ -114,10 +114,10 @@ def test_a_public_campaign_pays_for_its_growth(place, charge):
         return Guarantee(epsilon=0.5, model="public", n_members=n, theorem="test")
 
     for names in (["a"], ["b", "c"], ["c"]):
-        ledger.charge(Campaign(question="each", guarantee=per_row), names)
+        ledger.charge(Campaign(identity="each", guarantee=per_row), names)
     assert ledger.account("anybody").charged == 1.5
     for names in (["a"], ["b", "c"], ["c"]):
-        ledger.charge(Campaign(question="all", guarantee=at_once), names)
+        ledger.charge(Campaign(identity="all", guarantee=at_once), names)
     assert ledger.account("a").charged == ledger.account().pooled_charged == 2
     assert ledger.accounts() == []
     assert [(one.epsilon_nano, one.n_rows) for one in ledger.charges()] == [
@@ -133,9 +133,9 @@ def test_a_price_of_a_row_that_depends_on_the_number_of_rows_is_refused(place):
     def cheaper(n):
         return Guarantee(epsilon=1 / n, model="joint", n_members=n, theorem="test")
 
-    ledger.charge(Campaign(question="q", guarantee=cheaper), ["a"])
+    ledger.charge(Campaign(identity="q", guarantee=cheaper), ["a"])
     with pytest.raises(ParameterError, match="must not depend on how many rows"):
-        ledger.charge(Campaign(question="q", guarantee=cheaper), ["b"])
+        ledger.charge(Campaign(identity="q", guarantee=cheaper), ["b"])
 
 
 def test_a_price_tells_what_is_new_what_is_left_and_how_many_more(place, joint, charge):
@@ -144,12 +144,12 @@ def test_a_price_tells_what_is_new_what_is_left_and_how_many_more(place, joint, 
     stored.store(lambda path: path.write_text("rows"))
     charge(ledger, "lists", joint(1, "c"))
     asked = joint(1, "a", "b", "c", "d", "e")
-    price = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), asked.members)
+    price = ledger.price(Campaign(identity="lists", guarantee=asked.guarantee), asked.members)
     assert (price.n_new, price.n_open, price.n_stored) == (2, 1, 2)
     assert (price.epsilon, price.left, price.repeats_left) == (1, 4, 3)
     assert price.whom in ("d", "e")
     assert (price.pooled_needs_nano, price.pooled_left_nano) == (2 * 10**9, 9 * 10**9)
-    free = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), ["a", "c"])
+    free = ledger.price(Campaign(identity="lists", guarantee=asked.guarantee), ["a", "c"])
     assert (free.epsilon, free.left, free.repeats_left, free.refusal) == (0, 3, math.inf, "")
     assert len(ledger.charges()) == 2
 
@@ -313,7 +313,7 @@ def test_a_lost_artifact_is_an_error_not_a_second_draw(place, public, reserve):
 def test_no_budget_covers_a_release_without_protection(guarantee, sqlite_place):
     ledger = sqlite_place.create(epsilon=1)
     with pytest.raises(BudgetError, match="not private"):
-        ledger.charge(Campaign(question="q", guarantee=lambda n: guarantee), ["a"])
+        ledger.charge(Campaign(identity="q", guarantee=lambda n: guarantee), ["a"])
     assert ledger.charges() == []
 
 
@@ -326,7 +326,7 @@ def test_wrong_arguments_are_named_and_charge_nothing(sqlite_place, public, join
         lambda: reserve(ledger, "1", public(1), fingerprint="a\0b"),
         lambda: reserve(ledger, "1", joint(1, "\ud800")),
         lambda: reserve(ledger, "1", joint(1)),
-        lambda: ledger.charge(Campaign(question="q", guarantee=lambda n: loose), ["a"]),
+        lambda: ledger.charge(Campaign(identity="q", guarantee=lambda n: loose), ["a"]),
         lambda: Ledger.create(sqlite_place.location + "2", epsilon=0),
         lambda: Ledger.create(sqlite_place.location + "2", epsilon=float("inf")),
         lambda: Ledger.create(sqlite_place.location + "2", epsilon=1, pooled_epsilon=-1),

@@ -198,7 +198,7 @@ from edgeveil.privacy.guarantee import Guarantee
 ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
 claim = Guarantee(epsilon=1e-9, model="public", theorem="test")
 def use(name):
-    ledger.charge(Campaign(question=name, guarantee=lambda n: claim), ["row"])
+    ledger.charge(Campaign(identity=name, guarantee=lambda n: claim), ["row"])
 use("before")
 children = []
 for child in range(3):

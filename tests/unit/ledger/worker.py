@@ -50,7 +50,7 @@ def guarantee(n: int) -> Guarantee:
 
 
 def campaign(question: str) -> Campaign:
-    return Campaign(question=question, guarantee=guarantee)
+    return Campaign(identity=question, guarantee=guarantee)
 
 
 def content_of(batch: Batch) -> bytes:

@@ -1,0 +1,316 @@
+"""What members ask to be hidden is hidden at once, stays so, and comes back when they say so."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+
+import pytest
+
+pytest.importorskip("starlette")
+
+import edgeveil as ev
+from edgeveil.errors import EdgeveilError
+from edgeveil.graph.nodes import NodeSet
+from edgeveil.series.history import History
+from edgeveil.serve import choices as module
+from edgeveil.serve.choices import Choices, TooMany
+from edgeveil.serve.rules import Rules
+from edgeveil.serve.served_series import SeriesLists
+from tests.serve.test_series import place_of, wait_until, without
+
+
+def hides(choices, member, other):
+    return any(other in names for names in choices.hidden(member))
+
+
+# -- the file -------------------------------------------------------------------------------
+
+
+def test_choices_are_in_a_private_file_and_there_after_a_restart(tmp_path):
+    path = tmp_path / "choices.db"
+    made = Choices(path)
+    made.dismiss("ann", "bob")
+    made.suggest("cem", False)
+    again = Choices(path)
+    assert hides(again, "ann", "bob")
+    assert not hides(again, "bob", "ann")
+    assert hides(again, "ann", "cem")
+    assert hides(again, "bob", "cem")
+    assert (again.dismissed("ann"), again.is_suggested("cem")) == (["bob"], False)
+    assert again.revision == made.revision == 2
+    again.undo_dismiss("ann", "bob")
+    again.suggest("cem", True)
+    assert not hides(Choices(path), "ann", "bob")
+    assert not hides(Choices(path), "ann", "cem")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o640)
+    with pytest.raises(EdgeveilError, match="others can read"):
+        Choices(path)
+
+
+def test_instances_with_one_file_follow_one_another(tmp_path):
+    one, other = Choices(tmp_path / "choices.db"), Choices(tmp_path / "choices.db")
+    one.dismiss("ann", "bob")
+    assert not hides(other, "ann", "bob")
+    other.follow()
+    assert hides(other, "ann", "bob")
+    assert other.changed == one.changed == {"ann": 1}
+
+
+def test_a_choice_that_is_repeated_changes_nothing(tmp_path):
+    made = Choices(tmp_path / "choices.db")
+    for _ in range(2):
+        made.dismiss("ann", "bob")
+        made.suggest("ann", True)
+    assert made.revision == 1
+
+
+def test_a_member_cannot_fill_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_DISMISSED", 2)
+    made = Choices(tmp_path / "choices.db")
+    for name in ("a", "b"):
+        made.dismiss("ann", name)
+    with pytest.raises(TooMany):
+        made.dismiss("ann", "c")
+    made.dismiss("bob", "c")
+
+
+def test_the_forgotten_are_erased_from_the_file(tmp_path):
+    path = tmp_path / "choices.db"
+    made = Choices(path)
+    made.dismiss("ann", "gone person")
+    made.dismiss("gone person", "ann")
+    made.suggest("gone person", False)
+    made.dismiss("ann", "bob")
+    made.forget(NodeSet.of(["ann", "bob"]))
+    assert made.dismissed("ann") == ["bob"]
+    assert made.dismissed("gone person") == []
+    assert made.is_suggested("gone person")
+    assert b"gone person" not in path.read_bytes()
+
+
+def test_a_change_that_cannot_be_stored_is_refused_and_not_half_made(tmp_path):
+    path = tmp_path / "choices.db"
+    made = Choices(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("CREATE TRIGGER full BEFORE INSERT ON dismissed BEGIN "
+                  "SELECT RAISE(ABORT, 'the disk is full'); END")  # fmt: skip
+    with pytest.raises(EdgeveilError, match="full"):
+        made.dismiss("ann", "bob")
+    assert not hides(made, "ann", "bob")
+    other.execute("DROP TRIGGER full")
+    made.dismiss("ann", "bob")
+    assert hides(Choices(path), "ann", "bob")
+
+
+# -- the curator's files ----------------------------------------------------------------------
+
+
+def test_rules_follow_their_files_and_survive_a_wrong_one(tmp_path):
+    among, pairs = tmp_path / "among.txt", tmp_path / "blocks.csv"
+    among.write_text("ann\nbob\ncem\n")
+    pairs.write_text("ann,bob\ncem,ann,one\n")
+    rules = Rules(among, pairs)
+    first = rules.digest
+    hidden = [sorted(rules.hidden(name)) for name in ("ann", "bob", "cem", "dan")]
+    assert hidden == [["bob"], ["ann"], ["ann"], []]
+    assert rules.candidates == {"ann", "bob", "cem"}
+    pairs.write_text("ann,bob,sideways\n")
+    rules.follow()
+    assert "bob" in rules.hidden("ann")
+    assert "line 1" in rules.last_error
+    pairs.write_text("bob,cem\n")
+    rules.follow()
+    assert rules.last_error == ""
+    assert "bob" in rules.hidden("cem")
+    assert "bob" not in rules.hidden("ann")
+    assert rules.digest != first
+
+
+# -- lists ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lists(network, tmp_path):
+    """The lists of a series, without a service around them; gives what opens them."""
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
+    ev.refresh(network, ledger=ledger, epsilon=1.0, label="friends", date="2026-01-01")
+    copies = tmp_path / "copies"
+    copies.mkdir(mode=0o700)
+
+    def opened(**rules):
+        known = ev.Ledger.open(tmp_path / "ledger")
+        made = SeriesLists(lambda: network, known, "friends", 5, copies, rules=Rules(**rules))
+        made._follow()
+        return made
+
+    return opened
+
+
+def test_candidates_are_the_only_names_on_served_lists(lists, network, tmp_path):
+    (tmp_path / "among.txt").write_text("\n".join(list(network.nodes)[:50]))
+    served = lists(candidates=tmp_path / "among.txt")
+    named = {name for member in network.nodes for name in names_of(served, member)}
+    assert len(named) > 5
+    assert named <= set(list(network.nodes)[:50])
+    (tmp_path / "among.txt").write_text("\n".join(list(network.nodes)[:40]))
+    served.rules.follow()
+    named = {name for member in network.nodes for name in names_of(served, member)}
+    assert named <= set(list(network.nodes)[:40])
+
+
+def names_of(served, member):
+    edition = served.edition
+    slot = edition.get(edition.nodes.find(member))
+    found = json.loads(served.answer(edition.lists, member, slot))
+    return [one["node"] for one in found["suggestions"]]
+
+
+def test_a_dismissed_name_is_gone_at_once_and_back_when_undone(lists, network):
+    served, member = lists(), network.nodes[3]
+    before = names_of(served, member)
+    served.choices.dismiss(member, before[1])
+    now = names_of(served, member)
+    assert now[:4] == [before[0], *before[2:]]
+    assert len(now) == 5
+    served._renew_slots()
+    assert before[1] not in names_of(served, member)
+    again = lists()  # after a restart
+    assert before[1] not in names_of(again, member)
+    again.choices.undo_dismiss(member, before[1])
+    names_of(again, member)  # whoever asks next makes it known
+    again._renew_slots()
+    assert before[1] in names_of(again, member)
+    assert again.ledger.account(member).charged == 1.0
+
+
+def test_a_list_is_filled_again_when_the_reserve_is_used_up(lists, network):
+    served, member = lists(), network.nodes[3]
+    for _ in range(12):
+        for name in names_of(served, member):
+            served.choices.dismiss(member, name)
+    short = names_of(served, member)
+    assert len(short) < 5  # 60 names were dismissed, and 25 are in a slot
+    served._renew_slots()
+    full = names_of(served, member)
+    assert len(full) == 5
+    assert not set(full) & set(served.choices.dismissed(member))
+
+
+def test_who_opts_out_is_on_no_list_at_once_and_after_a_refresh(lists, network):
+    served = lists()
+    everybody = list(network.nodes)
+    gone = names_of(served, everybody[3])[0]
+    served.choices.suggest(gone, False)
+
+    def on_a_list():
+        return any(gone in names_of(served, member) for member in everybody)
+
+    assert not on_a_list()
+    assert all(len(names_of(served, member)) == 5 for member in everybody)
+    changed = network.with_edge_flipped(0, 1)
+    ev.refresh(changed, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
+    served._follow()
+    assert served.edition.snapshot == 2
+    assert not on_a_list()
+    served.choices.suggest(gone, True)
+    ev.refresh(network, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-15")
+    served._follow()
+    assert on_a_list()
+
+
+def test_files_of_rules_that_change_hold_without_a_restart(lists, network, tmp_path):
+    (tmp_path / "blocks.csv").write_text("")
+    served, member = lists(exclude=tmp_path / "blocks.csv"), network.nodes[3]
+    first, second = names_of(served, member)[:2]
+    (tmp_path / "blocks.csv").write_text(f'"{member}","{first}"\n"{second}","{member}"\n')
+    served.rules.follow()
+    assert not {first, second} & set(names_of(served, member))
+    served._follow()
+    assert len(names_of(served, member)) == 5
+    assert not {first, second} & set(names_of(served, member))
+    assert member not in names_of(served, first)
+
+
+# -- over HTTP --------------------------------------------------------------------------------
+
+
+def listed(running, member):
+    return [one["node"] for one in running.get(member=member).json["list"]["suggestions"]]
+
+
+def test_choices_over_http_hold_at_once_and_after_a_restart(own_service, network):
+    running, member = own_service.start(), network.nodes[3]
+    length = len(running.wait_for_list(member).body)
+    assert running.get("/me/choices", member).json == {"not_interested": [], "suggest_me": True}
+    first, other = listed(running, member)[0], listed(running, member)[1]
+    told = running.tell("/me/not-interested", member, {"node": first})
+    assert told.json == {"not_interested": [first], "suggest_me": True}
+    assert first not in listed(running, member)
+    assert running.tell("/me/suggest-me", other, {"suggest_me": False}).json["suggest_me"] is False
+    assert other not in listed(running, member)
+    assert len(listed(running, member)) == 10
+    assert len(running.get(member=member).body) == length
+    running.stop()
+    running.start()
+    assert not {first, other} & set(listed(running, member))
+    running.refresh(without(network, network.nodes[9]), "2026-01-08")
+    running.wait_for_list(member, 2)
+    assert not {first, other} & set(listed(running, member))
+    assert running.tell("/me/interested", member, {"node": first}).json["not_interested"] == []
+    running.get(member=member)
+    wait_until(lambda: first in listed(running, member))
+    log = (running.folder / "log").read_text()
+    metrics = running.curator("/metrics").body.decode()
+    status = json.dumps(running.curator("/status").json)
+    assert not any(name in log + metrics + status for name in (member, first, other))
+
+
+def test_the_forgotten_leave_no_choice_behind(own_service, network):
+    running, member, gone = own_service.start(), network.nodes[3], network.nodes[9]
+    running.wait_for_list(member)
+    running.tell("/me/not-interested", member, {"node": gone})
+    running.tell("/me/suggest-me", gone, {"suggest_me": False})
+    history = History.open(place_of(running) / "history")
+    history.add(without(network, gone), date="2026-01-08")
+    history.forget(gone)
+    wait_until(lambda: running.get("/me/choices", member).json["not_interested"] == [])
+    wait_until(lambda: gone.encode() not in (running.state / "choices.db").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Sec_Fetch_Site": "same-origin"}, 200),
+    ],
+)
+def test_other_sites_cannot_choose_for_a_member(service, network, headers, status):
+    body = {"suggest_me": True}
+    assert service.tell("/me/suggest-me", network.nodes[40], body, **headers).status == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [None, [], {}, {"node": None}, {"node": ["a"]}, {"node": True}, {"node": "a", "more": 1}, 1],
+)
+def test_what_is_no_choice_is_refused(service, network, body):
+    assert service.tell("/me/not-interested", network.nodes[40], body).status == 400
+
+
+def test_choices_are_for_members_and_about_members(service, network):
+    member, name = network.nodes[40], {"node": network.nodes[41]}
+    assert service.tell("/me/not-interested", member, {"node": "nobody"}).status == 404
+    assert service.tell("/me/not-interested", "somebody new", name).status == 404
+    assert service.get("/me/choices", "somebody new").status == 404
+    headers = {"Content-Type": "application/json"}
+    found = service.get("/me/not-interested", headers=headers, method="POST", body=json.dumps(name))
+    assert found.status == 401
+    assert service.get("/me/not-interested", member).status == 405
+    assert service.tell("/me/not-interested", member, {"node": "x" * 5000}).status == 413
+    assert service.get("/me/choices", member).json["not_interested"] == []
