@@ -22,7 +22,7 @@ _GROUPS = {
     "Reading graphs": "as_graph read_graph open_graph save_graph graph.building.build_graph Graph "
     "NodeSet History series.history.Snapshot",
     "Releasing": "refresh suggest classify aggregate rank embed release release_to price "
-    "recommended PrivateEmbedding",
+    "recommended PrivateEmbedding PrivateNodeClassifier",
     "Results": "Suggestions Predictions Release Guarantee results.release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",
     "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from edgeveil.jobs.aggregating import aggregate
     from edgeveil.jobs.classifying import classify
     from edgeveil.jobs.estimators import PrivateEmbedding
+    from edgeveil.jobs.node_classifier import PrivateNodeClassifier
     from edgeveil.ledger import Ledger
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.noise import NoiseSource
@@ -52,6 +53,7 @@ __all__ = [
     "NoiseSource",
     "Predictions",
     "PrivateEmbedding",
+    "PrivateNodeClassifier",
     "Release",
     "Suggestions",
     "aggregate",
@@ -87,6 +89,7 @@ _HOMES = {
     "testing": "audit",
     "jobs": "embed price rank release release_to",
     "jobs.estimators": "PrivateEmbedding",
+    "jobs.node_classifier": "PrivateNodeClassifier",
     "evaluation.own_graph": "evaluate",
     "graph.graph": "Graph",
     "series.history": "History",

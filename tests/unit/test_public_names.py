@@ -10,6 +10,7 @@ import edgeveil
 PUBLIC = {
     *("Graph", "History", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
     *("Guarantee", "Ledger", "NoiseSource", "Release", "Suggestions", "PrivateEmbedding"),
+    "PrivateNodeClassifier",
     *("Predictions", "aggregate", "classify", "suggest", "refresh", "rank", "embed", "release"),
     *("release_to", "price", "recommended", "audit", "evaluate"),
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.base import ClassifierMixin as ClassifierMixin
 except ImportError:
     # The name must exist, or `from edgeveil import *` would fail. (mypy sees scikit-learn's
     # classes, or none, and objects to a second definition.)
@@ -41,6 +42,7 @@ except ImportError:
                 f"{cls.__name__} needs scikit-learn: pip install 'edgeveil[sklearn]'"
             )
 
+    ClassifierMixin = type("ClassifierMixin", (), {})
     ClassNamePrefixFeaturesOutMixin = type("ClassNamePrefixFeaturesOutMixin", (), {})
     TransformerMixin = type("TransformerMixin", (), {})
 
@@ -48,15 +50,58 @@ except ImportError:
 Rows: TypeAlias = "npt.NDArray[np.float64] | csr_array"
 
 
-_ANOTHER_GRAPH = (
-    "PrivateEmbedding embeds the nodes of the graph it was fitted on, and this is another graph; "
-    "to predict labels of some nodes, embed the whole graph and split its rows: "
-    "X = PrivateEmbedding().fit_transform(graph), then "
-    "model.fit(X[train], y[train]).predict(X[test])"
-)
+class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base for estimators that tell about the nodes of the graph they are fitted on."""
+
+    directed: Directed
+    insecure_seed: int | None
+    _another_graph = ""  # the message for a graph that it was not fitted on
+
+    def _fitted(self, graph: Graph) -> None:
+        self._fitted_on = graph.fingerprint
+
+    def _check_fitted_on(self, X: Any) -> None:
+        """Refuse (ParameterError) another graph than the one it was fitted on."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        try:
+            graph = self._graph(X, fitting=False)
+        except InputError as error:  # some rows of a matrix, for instance: a part of a split
+            raise ParameterError(self._another_graph) from error
+        same = graph.fingerprint == getattr(self, "_fitted_on", graph.fingerprint)
+        if not same or graph.n_nodes != self.n_features_in_:
+            raise ParameterError(self._another_graph)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # With a digest of the edges, a reader of the pickle could confirm guesses about them.
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_fitted_on"}
+
+    def _graph(self, X: Any, *, fitting: bool = True) -> Graph:
+        if not _is_matrix(X):
+            graph = graph_of(X)
+            if fitting:
+                self.n_features_in_ = graph.n_nodes
+            return graph
+        from sklearn.utils.validation import validate_data
+
+        matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=fitting)
+        return read_matrix(matrix, nodes=None, directed=check_directed(self.directed), what="X")
+
+    def _noise(self) -> NoiseSource | None:
+        seed = self.insecure_seed
+        return None if seed is None else NoiseSource.insecure(seed)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.insecure_seed is None
+        return tags
 
 
-class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
     """Embed the nodes of a private graph; every fit is a release.
 
     By default a row is its member's own friend list, hashed: joint model, epsilon 0, no budget.
@@ -133,6 +178,13 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     'public, epsilon = 1'
     """
 
+    _another_graph = (
+        "PrivateEmbedding embeds the nodes of the graph it was fitted on, and this is another "
+        "graph; to predict labels of some nodes, embed the whole graph and split its rows: "
+        "X = PrivateEmbedding().fit_transform(graph), then "
+        "model.fit(X[train], y[train]).predict(X[test])"
+    )
+
     def __init__(
         self,
         *,
@@ -169,14 +221,13 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Only for compatibility with scikit-learn.
         """
         graph = self._graph(X)
-        seed = self.insecure_seed
         made = release(
             graph,
             self._mechanism(graph),
             graph.nodes,
             ledger=self.ledger,
             label=self.label,
-            noise=None if seed is None else NoiseSource.insecure(seed),
+            noise=self._noise(),
         )
         width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
         self.release_: Release = made if made.output == "embeddings" else embed(made, **width)
@@ -184,7 +235,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.release_.to_scipy() if self.sparse else self.release_.to_numpy()
         )
         self.guarantee_: Guarantee = made.guarantee
-        self._fitted_on = graph.fingerprint
+        self._fitted(graph)
         return self
 
     def fit_transform(self, X: Any, y: object = None) -> Rows:
@@ -200,33 +251,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             If X is another graph. A pickle keeps nothing about the edges, so after unpickling only
             the number of nodes is compared.
         """
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        try:
-            graph = self._graph(X, fitting=False)
-        except InputError as error:  # some rows of a matrix, for instance: a part of a split
-            raise ParameterError(_ANOTHER_GRAPH) from error
-        same = graph.fingerprint == getattr(self, "_fitted_on", graph.fingerprint)
-        if not same or graph.n_nodes != self.embedding_.shape[0]:
-            raise ParameterError(_ANOTHER_GRAPH)
+        self._check_fitted_on(X)
         return self.embedding_
-
-    def __getstate__(self) -> dict[str, Any]:
-        # With a digest of the edges, a reader of the pickle could confirm guesses about them.
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_fitted_on"}
-
-    def _graph(self, X: Any, *, fitting: bool = True) -> Graph:
-        if not _is_matrix(X):
-            graph = graph_of(X)
-            if fitting:
-                self.n_features_in_ = graph.n_nodes
-            return graph
-        from sklearn.utils.validation import validate_data
-
-        matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=fitting)
-        return read_matrix(matrix, nodes=None, directed=check_directed(self.directed), what="X")
 
     def _mechanism(self, graph: Graph) -> Mechanism:
         chosen, joint = self.mechanism, self.model in (None, "joint")
@@ -253,10 +279,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = True
-        tags.input_tags.sparse = True
         own_list = self.mechanism is None and self.model != "public"  # without noise
-        tags.non_deterministic = self.insecure_seed is None and not own_list
+        tags.non_deterministic &= not own_list
         return tags
 
 
