@@ -458,6 +458,7 @@ class World:
     """What was asked and given in one world, row by row, for everybody."""
 
     before: World | None = None  # the other one, whose outcomes are given again
+    touched: tuple = PAIR  # indices of those whom the pair touches
     asked: dict = field(default_factory=lambda: defaultdict(list))
     given: dict = field(default_factory=lambda: defaultdict(list))
     degrees: list = field(default_factory=list)
@@ -476,7 +477,7 @@ class World:
         rows = []
         for i, (name, row) in enumerate(zip(names, rows_of(question), strict=True)):
             self.asked[name].append((len(self.degrees), row))  # which series it is of
-            again = self.before and name not in PAIR
+            again = self.before and name not in self.touched
             outcome = self.before.given[name][len(self.given[name])] if again else drawn.of(i)
             self.given[name].append(outcome)
             rows.append(outcome)
@@ -570,6 +571,44 @@ def test_each_of_two_series_of_such_a_life_costs_what_one_does(tmp_path, monkeyp
         assert degrees <= E1 + SLACK
         assert all(loss <= E2 + SLACK for loss in windows.values())
     assert max(both[0][0].values()) > 0.9 * E2
+
+
+def forgotten_thrice(folder, world, monkeypatch, *, pair):
+    """A life in which one of the pair leaves, is forgotten and returns three times."""
+    folder.mkdir()
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing crashes here
+    monkeypatch.setattr(runner, "randomise", world.randomise)
+    ledger = Ledger.create(folder / "ledger", epsilon=9)
+    edges = [*((v, 7) for v in range(4)), *((v, 8) for v in range(3, 6)), (0, 1), (4, 6)]
+    edges += [PAIR] * pair
+    for week in range(1, 8):
+        members = [v for v in range(N) if v != 7 or week % 2]
+        ends = [[members.index(e[k]) for e in edges if set(e) <= {*members}] for k in (0, 1)]
+        refresh(
+            Graph.from_edges(*ends, NodeSet.of([f"m{v}" for v in members])),
+            ledger=ledger, epsilon=1.0, date=f"2026-01-{week:02d}", folder=folder / "s",
+            rule=replace(EAGER, latest=1), engine=Local(threads=1), most_loss=1,
+        )  # fmt: skip
+        if not week % 2:
+            History.open(folder / "s" / "history").forget("m7")
+    return ledger
+
+
+def test_who_is_forgotten_thrice_costs_others_what_one_life_does(tmp_path, monkeypatch):
+    touched = (7, 8, 9, 10, 11)  # the last three are of the lives after
+    first = World(touched=touched)
+    second = World(before=first, touched=touched)
+    forgotten_thrice(tmp_path / "one", first, monkeypatch, pair=False)
+    ledger = forgotten_thrice(tmp_path / "other", second, monkeypatch, pair=True)
+    losses = {
+        member: sum(
+            loss_of_rows(one, other)
+            for (_, one), (_, other) in zip(first.asked[member], second.asked[member], strict=True)
+        )
+        for member in range(7)
+    }
+    assert max(losses.values()) == pytest.approx(E2, rel=LATTICE)
+    assert [ledger.account(f"m{v}").charged for v in range(N)] == [1.0] * 7 + [4.0, 1.0]
 
 
 def test_a_life_without_memory_is_noticed(tmp_path, monkeypatch):

@@ -393,7 +393,7 @@ def test_reports_do_not_tell_how_many_windows_there_were(tmp_path, monkeypatch):
     assert shown[0] == shown[1]
 
 
-def test_every_snapshot_has_an_entry_whether_there_were_windows_or_not(weeks):
+def test_every_snapshot_has_an_entry_also_without_windows(weeks):
     patient, heads = WindowRule(first=50, patience=50), []
     for _ in range(3):
         assert weeks.refresh(RING, rule=patient).n_windows == 0
@@ -422,7 +422,7 @@ def test_artifacts_hold_no_ids(tmp_path, monkeypatch):
     [(SeriesFolder, "commit", True), (refreshing, "_erase_secrets", False)],
     ids=["after the commit", "before a charge is erased"],
 )
-def test_a_crash_that_needs_no_more_noise_goes_on_with_other_code(
+def test_a_crash_after_all_noise_goes_on_with_other_code(
     weeks, drawn, monkeypatch, owner, name, after
 ):
     weeks.refresh(RING, range(7))

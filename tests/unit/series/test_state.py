@@ -102,7 +102,7 @@ def test_note_of_another_version_is_refused(ledger, damaged):
         refreshed(ledger, folder, 2)
 
 
-def test_way_out_of_a_damaged_series_is_a_renewal_without_the_folder(ledger, damaged):
+def test_way_out_of_a_damaged_series_is_a_new_one(ledger, damaged):
     folder, damage = damaged
     damage("series.json", b"")
     with pytest.raises(LedgerError, match=f"renew.*charges all members again.*delete {folder}"):
