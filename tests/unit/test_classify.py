@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -102,6 +103,33 @@ def test_the_same_noise_gives_the_same_predictions_in_any_number_of_threads(pred
         again = ev.classify(GRAPH, HALF, epsilon=2.0, noise=SEEDED, engine=engine)
         assert np.array_equal(again.sums, predicted.sums)
         assert np.array_equal(again.probabilities, predicted.probabilities)
+
+
+def test_progress_is_told_step_by_step_and_changes_nothing(tmp_path, predicted):
+    told = []
+    found = ev.classify(
+        GRAPH, HALF, epsilon=2.0, noise=SEEDED, progress=lambda *step: told.append(step)
+    )
+    assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert np.array_equal(found.sums, predicted.sums)
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=1)
+    for progress in (None, lambda done, total: None):
+        ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger, progress=progress)
+    assert len(ledger.charges()) == 1
+
+
+def test_a_cluster_is_not_asked():
+    class Nowhere:
+        def run(self, task, parts):
+            raise AssertionError
+
+    ev.classify(GRAPH, HALF, epsilon=1.0, engine=Nowhere())
+    ev.aggregate(GRAPH, epsilon=1.0, engine=Nowhere())
+
+
+def test_a_mechanism_with_its_data_can_be_pickled():
+    mechanism = classifier(GRAPH, HALF, epsilon=1.0)
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 def test_fresh_noise_differs():

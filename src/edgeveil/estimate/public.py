@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,6 +57,10 @@ class PublicData(ABC):
         return self  # nothing in it changes
 
 
+def _tell_nobody(step: int) -> None:
+    pass
+
+
 class Known:
     """What the rounds of classification start from, for the nodes of one graph."""
 
@@ -84,6 +88,8 @@ class NodeData(PublicData):
         A model without the graph is fitted to them.
     prior : array of shape (nodes, classes), optional
         Instead of features: class probabilities of a model of the user's own.
+    report : callable, optional
+        Told how many steps are done; not part of the data.
     """
 
     nodes: NodeSet
@@ -92,6 +98,7 @@ class NodeData(PublicData):
     roles: Roles
     features: Any = None
     prior: Matrix | None = None
+    report: Callable[[int], None] = _tell_nobody
 
     @cached_property
     def digest(self) -> str:

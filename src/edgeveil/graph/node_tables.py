@@ -58,19 +58,38 @@ def read_labels(given: Any, nodes: NodeSet) -> NodeLabels:
         at, names = given.row[given.data != 0], given.col[given.data != 0].tolist()
     else:
         at, names = _label_rows(given, nodes)
-    found = [(int(node), name) for node, value in zip(at, names, strict=True)
-             for name in _classes_in(value)]  # fmt: skip
-    kinds = {type(name) for _, name in found}
-    if len(kinds) > 1:
+    told, codes, names_of = _coded(names)
+    if len({type(name) for name in names_of}) > 1:
         raise ParameterError("labels mix numbers and text: a class is one or the other")
-    classes = tuple(sorted({name for _, name in found}))
-    code = {name: i for i, name in enumerate(classes)}
+    classes = tuple(sorted(names_of))
+    renamed = np.array([classes.index(name) for name in names_of], dtype=np.int64)
     # each label of a node counts once
-    rows = np.array(sorted({(node, code[name]) for node, name in found}), dtype=np.int64)
-    rows = rows.reshape(-1, 2)
-    counts = np.bincount(rows[:, 0], minlength=len(nodes))
+    pairs = np.unique(at[told] * max(len(classes), 1) + renamed[codes])
+    rows, of = np.divmod(pairs, max(len(classes), 1))
+    counts = np.bincount(rows, minlength=len(nodes))
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return NodeLabels(starts, rows[:, 1].copy(), classes)
+    return NodeLabels(starts, of, classes)
+
+
+def _coded(entries: list[Any]) -> tuple[Indices, Indices, list[NodeId]]:
+    """The entries that name a class, the classes as codes, and their names; once each per class."""
+    seen: dict[Any, tuple[int, ...]] = {}  # an entry is mostly one that came before
+    number: dict[NodeId, int] = {}
+    told, codes = list[int](), list[int]()
+    for i, entry in enumerate(entries):
+        try:
+            named = seen.get((entry.__class__, entry))
+            key: Any = (entry.__class__, entry)
+        except TypeError:  # a list
+            named = key = None
+        if named is None:
+            named = tuple(number.setdefault(name, len(number)) for name in _classes_in(entry))
+            if key is not None and (named or entry is None or isinstance(entry, int | str)):
+                seen[key] = named
+        for code in named:
+            told.append(i)
+            codes.append(code)
+    return np.array(told, dtype=np.int64), np.array(codes, dtype=np.int64), list(number)
 
 
 def _label_rows(given: Any, nodes: NodeSet) -> tuple[Indices, list[Any]]:
@@ -122,7 +141,7 @@ def _classes_in(value: Any) -> list[NodeId]:
         value = value.item()
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
         return [name for part in value for name in _classes_in(part)]
-    if value is None or value is _pandas_missing():
+    if value is None:
         return []
     if isinstance(value, bool):
         return [int(value)]
@@ -136,6 +155,8 @@ def _classes_in(value: Any) -> list[NodeId]:
         return [] if value == _UNLABELLED else [int(value)]
     if isinstance(value, str):
         return [value] if value else []
+    if value is _pandas_missing():
+        return []
     raise ParameterError(f"a class is an integer or text, got {value!r}")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.classification import Labels, Outcome, choose_roles
+from edgeveil.estimate.classification import ROUNDS, Labels, Outcome, choose_roles
 from edgeveil.estimate.public import NodeData
 from edgeveil.estimate.quality import measure
 from edgeveil.graph.graph import Graph
@@ -23,7 +23,7 @@ from edgeveil.jobs.tasks import Metadata
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.results.predictions import Predictions
 
-_ROUNDS = 2
+_STEPS = ROUNDS + 2  # what is known without the graph, the rounds, and the model of all of them
 
 
 def classify(
@@ -117,9 +117,15 @@ def predictions_of(graph: Graph, mechanism: NodeClasses, **options: Unpack[Optio
 
 def predictions_from(job: ReleaseJob) -> Predictions:
     """Run a job for predictions, whose one row stands for everybody."""
-    mechanism = job.request.mechanism
+    request, mechanism = job.request, job.request.mechanism
     assert isinstance(mechanism, NodeClasses)
+    if (progress := request.progress) is not None:
+        telling = replace(mechanism.data, report=lambda step: progress(step, _STEPS))
+        job = ReleaseJob(replace(request, mechanism=replace(mechanism, data=telling)))
+        progress(0, _STEPS)
     outcome, about = job.run_shared()
+    if progress is not None:
+        progress(_STEPS, _STEPS)
     guarantee = replace(about.guarantee, n_members=job.request.graph.n_nodes)
     return _predictions(mechanism, outcome, Metadata(guarantee, about.provenance))
 
@@ -204,7 +210,7 @@ def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> P
         probabilities=np.exp(outcome.log_probabilities[targets]),
         without_graph=np.exp(outcome.log_prior[targets]),
         sums=np.stack(sums, axis=1),
-        blocks=tuple(f"round {t + 1}{way}" for t in range(_ROUNDS) for way in directions),
+        blocks=tuple(f"round {t + 1}{way}" for t in range(ROUNDS) for way in directions),
         noise_scale=outcome.noise,
         weights=outcome.model.weights,
         n_labelled=int(labels.labelled.sum()),

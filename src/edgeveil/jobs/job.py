@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, overload
@@ -22,7 +22,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
 from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked
-from edgeveil.jobs.tasks import ListOptions, Metadata
+from edgeveil.jobs.tasks import ListOptions, Local, Metadata
 from edgeveil.ledger import Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
@@ -153,9 +153,11 @@ class ReleaseJob:
     def run_shared(self) -> tuple[Any, Metadata]:
         """`run`, for a mechanism whose shared statistics are all that it releases.
 
-        Gives what `Mechanism.fit_shared` gave. The one row of the request stands for everybody.
+        Gives what `Mechanism.fit_shared` gave. The one row of the request stands for everybody; it
+        is made here, whatever the engine, or all that was learnt would be sent to a cluster.
         """
-        with self._rows(in_memory=False) as rows:
+        job = ReleaseJob(replace(self.request, engine=Local(threads=1), progress=None))
+        with job._rows(in_memory=False) as rows:
             for _ in rows.blocks():
                 pass
             return rows.task.shared, rows.metadata

@@ -126,15 +126,17 @@ class NodeClasses(OnceForAll):
     def shared(self, graph: Graph) -> Asking:
         """What every listener hears in each round."""
         known = self.data.on(graph.nodes)
+        self.data.report(1)
         noise, classes = self._noise(known), len(self.data.classes)
         unit, conversation = denominator(known.labels), self.conversation(known)
         spoken, heard = np.zeros(graph.n_nodes, dtype=bool), None
-        for _ in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
+        for number in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
             words = conversation.send(heard)  # type: ignore[arg-type]  # first: None
             check_words(words, spoken, known.roles, unit)
             spoken |= words.speaks
             sums = neighbour_sums(graph, *words, classes, known.roles.listens)
             noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
+            self.data.report(2 + number)
             heard = self._heard(noised, known)
 
     def conversation(self, known: Known) -> Generator[Words, Matrix, Any]:
@@ -171,9 +173,9 @@ class NodeClasses(OnceForAll):
         listeners = self.data.on(views.nodes).roles.listeners
         at[listeners] = np.arange(len(listeners))
         row = at[views.sources]
-        sums = np.hstack(shared.heard)[row] if len(listeners) else np.zeros((len(row), 0))
-        width = self.dimension - len(self.data.classes)
-        heard = np.where(row[:, None] >= 0, sums, 0.0) if sums.size else np.zeros((len(row), width))
+        heard = np.zeros((len(row), self.dimension - len(self.data.classes)))
+        here = row >= 0
+        heard[here] = np.hstack([sums[row[here]] for sums in shared.heard])
         return np.hstack((np.exp(shared.log_probabilities[views.sources]), heard))
 
     def hard_pairs(self) -> Iterator[Pair]:
