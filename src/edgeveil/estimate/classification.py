@@ -312,13 +312,14 @@ class Weights:
     matrices: Matrix  # (blocks, classes, classes) D: row heard, column predicted
     bias: Matrix  # (classes)
     scales: Matrix  # (blocks)
+    units: Matrix  # (blocks, classes) of what D hears
     noise: float  # b, the scale of the noise in units of loudness 1
 
     def log_probabilities(self, log_prior: Matrix, heard: Sequence[Matrix]) -> Matrix:
         """Log of the probability of every class, for each row of the prior and of the sums."""
         Z = self.prior * log_prior + self.bias
         for t, S in enumerate(heard):
-            Z += S @ (self.matrices[t] + self.sums[t] * np.eye(len(self.bias))) / self.scales[t]
+            Z += (S / self.units[t]) @ self.matrices[t] + S * (self.sums[t] / self.scales[t])
             Z += self.shares[t] * _shares_of(S, self.noise)
         return _log_softmax(Z)
 
@@ -335,13 +336,16 @@ def _shares_of(S: Matrix, noise: float) -> Matrix:
 
 def fit_weights(
     log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix, ridge: float, noise: float,
-    scales: Matrix, begin: Weights | None = None,
+    scales: Matrix, units: Matrix, begin: Weights | None = None,
 ) -> Weights:  # fmt: skip
     """Fit a softmax to class shares Y by L-BFGS, under a ridge."""
     from scipy.optimize import minimize
 
     c, k = Y.shape[1], len(heard)
-    evidence = [(S / scale, _shares_of(S, noise)) for S, scale in zip(heard, scales, strict=True)]
+    evidence = [
+        (S / unit, S / scale, _shares_of(S, noise))
+        for S, unit, scale in zip(heard, units, scales, strict=True)
+    ]
     cuts = np.cumsum([1, k, k, k * c * c])
 
     def unpack(flat: Matrix) -> tuple[float, Matrix, Matrix, Matrix, Matrix]:
@@ -351,19 +355,18 @@ def fit_weights(
     def loss(flat: Matrix) -> tuple[float, Matrix]:
         w0, w, v, D, bias = unpack(flat)
         Z = w0 * log_prior + bias
-        for t, (A, B) in enumerate(evidence):
-            Z += A @ (D[t] + w[t] * np.eye(c)) + v[t] * B
+        for t, (A, all_alike, B) in enumerate(evidence):
+            Z += A @ D[t] + w[t] * all_alike + v[t] * B
         logs = _log_softmax(Z)
         E = np.exp(logs) - Y
         value = -float((Y * logs).sum()) + ridge / 2 * float((D * D).sum())
         value += 0.5 * (w0 - 1) ** 2 + 0.5 * float(bias @ bias) + 0.05 * float(w @ w)
         value += 0.5 * float(v @ v)
         dw, dv, dD = np.empty(k), np.empty(k), np.empty((k, c, c))
-        for t, (A, B) in enumerate(evidence):
-            moved = A.T @ E
-            dw[t] = np.trace(moved) + 0.1 * w[t]
+        for t, (A, all_alike, B) in enumerate(evidence):
+            dw[t] = float((E * all_alike).sum()) + 0.1 * w[t]
             dv[t] = float((E * B).sum()) + v[t]
-            dD[t] = moved + ridge * D[t]
+            dD[t] = A.T @ E + ridge * D[t]
         first = [float((E * log_prior).sum()) + w0 - 1]
         return value, np.concatenate((first, dw, dv, dD.ravel(), E.sum(axis=0) + bias))
 
@@ -374,7 +377,7 @@ def fit_weights(
         at = np.concatenate(([begin.prior], *parts))
     found = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-8})
     w0, w, v, D, bias = unpack(found.x)
-    return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), noise)
+    return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), units, noise)
 
 
 @dataclass(frozen=True)
@@ -408,6 +411,9 @@ def learn(
 ) -> Model:  # fmt: skip
     """Learn the weights from T; V, or else T by folds, chooses the ridge and whether to use them.
 
+    They also choose the units of the matrices: one for all classes, or one for each, without which
+    a rare class is not heard.
+
     Parameters
     ----------
     labels, roles
@@ -425,33 +431,38 @@ def learn(
     if not len(T):  # nothing to learn from
         return Model(None, Judgement(False, 0.0, 0.0, max(ridges), "V" if len(V) else "T"))
     L_T, Y_T, S_T = log_prior[rows[T]], labels.shares(rows[T]), [S[T] for S in heard]
-    fits: dict[float, Weights] = {}
-    begin: Weights | None = None
-    for ridge in sorted(ridges, reverse=True):
-        begin = fits[ridge] = fit_weights(L_T, S_T, Y_T, ridge, noise, scales, begin)
-    gains: dict[float, Matrix] = {}
+    fits: dict[tuple[float, bool], Weights] = {}
+    for each in (False, True):
+        units = np.array([_units(S, each) for S in heard])
+        begin: Weights | None = None
+        for ridge in sorted(ridges, reverse=True):
+            begin = fit_weights(L_T, S_T, Y_T, ridge, noise, scales, units, begin)
+            fits[ridge, each] = begin
+    gains: dict[tuple[float, bool], Matrix] = {}
     if len(V):
         L, Y, S_V = log_prior[rows[V]], labels.shares(rows[V]), [S[V] for S in heard]
-        for ridge, weights in fits.items():
-            gains[ridge] = (Y * (weights.log_probabilities(L, S_V) - L)).sum(axis=1)
+        for choice, weights in fits.items():
+            gains[choice] = (Y * (weights.log_probabilities(L, S_V) - L)).sum(axis=1)
     else:
         fold = np.random.default_rng([0x3F01D, seed]).permutation(len(T)) % _FOLDS_OF_T
-        for ridge, weights in fits.items():
-            gain = gains[ridge] = np.zeros(len(T))
+        for choice, weights in fits.items():
+            gain = gains[choice] = np.zeros(len(T))
             for k in range(_FOLDS_OF_T):
                 away, kept = fold == k, fold != k
                 if away.any() and kept.any():
                     S_kept, S_away = [S[kept] for S in S_T], [S[away] for S in S_T]
-                    part = fit_weights(L_T[kept], S_kept, Y_T[kept], ridge, noise, scales, weights)
+                    part = fit_weights(
+                        L_T[kept], S_kept, Y_T[kept], choice[0], noise, scales, weights.units,
+                        weights,
+                    )  # fmt: skip
                     logs = part.log_probabilities(L_T[away], S_away)
                     gain[away] = (Y_T[away] * (logs - L_T[away])).sum(axis=1)
-    ridge = max(gains, key=lambda r: float(gains[r].mean()) if len(gains[r]) else 0.0)
-    gain = gains[ridge]
-    mean = float(gain.mean()) if len(gain) else 0.0
-    error = float(gain.std() / math.sqrt(len(gain))) if len(gain) else 0.0
+    best = max(gains, key=lambda choice: float(gains[choice].mean()))
+    gain = gains[best]
+    mean, error = float(gain.mean()), float(gain.std() / math.sqrt(len(gain)))
     helps = mean > (error if len(V) else 0.0)
-    judgement = Judgement(helps, mean, error, ridge, "V" if len(V) else "T")
-    return Model(fits[ridge] if helps else None, judgement)
+    judgement = Judgement(helps, mean, error, best[0], "V" if len(V) else "T")
+    return Model(fits[best] if helps else None, judgement)
 
 
 @dataclass(frozen=True)
@@ -520,6 +531,14 @@ def _blocks(heard: Sequence[Matrix], blocks: int) -> list[Matrix]:
 def _spread(S: Matrix) -> float:
     """The root of the mean square, a public unit for sums."""
     return max(math.sqrt(float(np.einsum("ij,ij->", S, S)) / S.size), _TINY) if S.size else 1.0
+
+
+def _units(S: Matrix, each: bool) -> Matrix:
+    """What a matrix counts sums in: the same for all classes, or each in its own."""
+    if not (each and S.size):
+        return np.full(S.shape[1], _spread(S))
+    own: Matrix = np.maximum(np.sqrt(np.einsum("ij,ij->j", S, S) / len(S)), _TINY)
+    return own
 
 
 def _log_softmax(Z: Matrix) -> Matrix:

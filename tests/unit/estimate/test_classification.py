@@ -124,7 +124,7 @@ def test_fit_weights_who_hears_little_learns_from_shares() -> None:
     S = friends[:, None] * np.where(np.eye(2)[y] > 0, 0.75, 0.25)  # hubs set the scale
     prior = np.log(np.full((400, 2), 0.5))
     scales = np.array([np.sqrt((S * S).mean())])
-    weights = cl.fit_weights(prior, [S], np.eye(2)[y], 10.0, 0.1, scales)
+    weights = cl.fit_weights(prior, [S], np.eye(2)[y], 10.0, 0.1, scales, np.outer(scales, [1, 1]))
     logs = weights.log_probabilities(prior, [S])[np.arange(400), y]
     assert np.exp(logs[friends == 4]).mean() > 0.8
 
@@ -141,3 +141,20 @@ def test_converse_more_listeners_than_a_part_changes_nothing(monkeypatch) -> Non
     whole = probabilities().log_probabilities
     monkeypatch.setattr(cl, "_PART", 7)
     np.testing.assert_allclose(probabilities().log_probabilities, whole, rtol=1e-9)
+
+
+def test_converse_a_rare_class_is_heard() -> None:
+    rng = np.random.default_rng(11)
+    y = (np.arange(2000) % 50 == 0).astype(np.int64)
+    flagged = np.flatnonzero(y)
+    adjacency = np.triu(rng.random((2000, 2000)) < 0.02, 1)
+    adjacency[np.ix_(flagged, flagged)] |= np.triu(rng.random((40, 40)) < 0.3, 1)
+    adjacency = (adjacency | adjacency.T).astype(float)
+    labels = cl.Labels.single(np.where(rng.random(2000) < 0.6, y, -1), 2)
+    roles = cl.choose_roles(labels)
+    prior = cl.frequencies(labels, 2000)
+    outcome = _talk(_sums(adjacency, 2, roles, rng, 0.0), labels, roles, prior, 0.01)
+    odds = outcome.log_probabilities[:, 1] - outcome.log_probabilities[:, 0]
+    hidden = np.flatnonzero(labels.counts == 0)
+    first = hidden[np.argsort(-odds[hidden])][: int(y[hidden].sum())]
+    assert y[first].mean() > 0.8
