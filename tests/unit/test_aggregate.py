@@ -75,6 +75,24 @@ def test_directed_columns_are_of_followed_then_of_followers():
     assert list(made.columns) == ["followed: age", "followers: age"]
 
 
+@pytest.mark.parametrize("units", [[3, 2], [-5, 0], [-(2**63), 0]])
+def test_vectors_with_more_than_the_most_units_are_refused(units):
+    nodes, starts = NodeSet.range(1), np.array([0, 2])
+    given = {"starts": starts, "columns": np.array([0, 1]), "units": np.array(units)}
+    with pytest.raises(ParameterError, match="more than 4 units"):
+        NodeVectors(nodes=nodes, names=(), width=2, most=4, unit=1.0, **given)
+
+
+def test_long_names_of_columns_fit_into_a_ledger(tmp_path):
+    names = [f"{'long' * 10}{i}" for i in range(300)]
+    ledger = ev.Ledger.create(tmp_path / "a.ledger", epsilon=2)
+    values = np.ones((GRAPH.n_nodes, 300))
+    made = ev.aggregate(GRAPH, values, epsilon=1, columns=names, ledger=ledger)
+    assert list(made.columns) == names
+    assert made.provenance.parameters["values"]["columns"] == 300
+    assert ledger.account().charged == 1
+
+
 def test_noise_has_the_scale_of_twice_the_bound():
     mechanism = aggregation(GRAPH, VALUES, epsilon=0.5, bound=3.0)
     made = ev.aggregate(GRAPH, VALUES, epsilon=0.5, bound=3.0, noise=SEEDED)

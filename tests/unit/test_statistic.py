@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.loss import largest_loss
-from edgeveil.privacy.noise import NoiseSource, calibrate, to_lattice
+from edgeveil.privacy.noise import NoiseSource, calibrate, calibrate_whole, to_lattice
 from edgeveil.privacy.statistic import (
     Bits,
     Exact,
@@ -118,7 +118,9 @@ def test_epsilon_is_that_of_the_row_that_tells_most():
 
 
 def test_rounds_of_one_statistic_count_once_and_have_the_same_noise():
-    def asked(rounds_of, calibration=ONE):
+    six = calibrate(coordinates=6, sensitivity=1, epsilon=0.5)
+
+    def asked(rounds_of, calibration=six):
         return Statistic(np.zeros((1, 2)), calibration, rounds_of=rounds_of)
 
     assert total_epsilon([asked("words"), asked("words"), asked("words")]) == Fraction(1, 2)
@@ -126,6 +128,24 @@ def test_rounds_of_one_statistic_count_once_and_have_the_same_noise():
     assert total_epsilon([asked(""), asked("")]) == 1
     with pytest.raises(ParameterError, match="must have the same noise"):
         total_epsilon([asked("words"), asked("words", OTHER)])
+
+
+def test_coordinates_of_all_rounds_count_unless_they_are_whole():
+    # Each of 4 numbers is rounded a step away: together more than a calibration for 2 allows.
+    step = 2.0**ONE.step_log2
+    far = np.array([[0.25 + 0.51 * step, 0.25 + 0.51 * step]])
+    near = np.full((1, 2), 0.49 * step)
+    rounds = [Statistic(near.copy(), ONE, rounds_of="words") for _ in range(2)]
+    others = [Statistic(far.copy(), ONE, rounds_of="words") for _ in range(2)]
+    assert 4 * float((far - near)[0, 0]) <= 1 + 0.1 * step
+    losses = [largest_loss(one, other)[0] for one, other in zip(rounds, others, strict=True)]
+    assert sum(losses) > ONE.epsilon
+    assert total_epsilon(rounds[:1]) == Fraction(1, 2)
+    with pytest.raises(ParameterError, match="all rounds count together, 4 so far"):
+        total_epsilon(rounds)
+    whole = calibrate_whole(coordinates=2, sensitivity=1, epsilon=0.5)
+    of_whole = [Statistic(np.zeros((1, 2)), whole, rounds_of="words") for _ in range(2)]
+    assert total_epsilon(of_whole) == Fraction(1, 2)
 
 
 def test_a_round_of_noise_alone_does_not_hide_the_next():

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.errors import ParameterError
 from edgeveil.estimate.classification import (
     Indices,
     Labels,
@@ -29,6 +30,7 @@ from edgeveil.estimate.classification import (
 from edgeveil.graph.nodes import NodeId, NodeSet
 
 _MOST_UNITS = 1 << 20  # in which a vector of the largest norm is counted
+_MOST_NAMED = 2_000  # characters of the names of columns
 
 
 class PublicData(ABC):
@@ -208,6 +210,12 @@ class NodeVectors(PublicData):
     unit: float
     clipped: float = 0.0
 
+    def __post_init__(self) -> None:
+        # What an edge moves is counted in `most`: the theorem does not hold with longer vectors
+        single = self.units.clip(-self.most, self.most)
+        if (single != self.units).any() or (self.lengths > self.most).any():
+            raise ParameterError(f"a vector has more than {self.most:,} units in all")
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of nodes, names and vectors."""
@@ -218,8 +226,9 @@ class NodeVectors(PublicData):
     @property
     def summary(self) -> dict[str, Any]:
         """Names, bound, and how much was clipped."""
+        few = sum(map(len, self.names)) <= _MOST_NAMED  # a ledger's notes are small
         return {
-            "columns": list(self.names) or self.width,
+            "columns": (list(self.names) if few else []) or self.width,
             "bound": self.unit * self.most,
             "clipped": self.clipped,
         }

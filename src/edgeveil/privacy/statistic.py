@@ -40,9 +40,9 @@ class Statistic:
         For noise that a mechanism adds before its last step: the values are set to zero, so
         nothing is learned from them and epsilon is 0.
     rounds_of : str
-        Statistics with the same name here are rounds of one: the sensitivity bounds all of them
-        together, whatever was released before each, so their epsilon counts once. They have the
-        same noise. "": a statistic of its own.
+        Statistics with the same name here are rounds of one: the calibration (sensitivity, error,
+        coordinates) is about all of them together, whatever was released before each, so their
+        epsilon counts once. They have the same noise. "": a statistic of its own.
     """
 
     values: Rows
@@ -156,16 +156,26 @@ class NoisedTail(Noised):
 
 def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
     """Privacy loss of all of these together: the sum; rounds of one statistic count once."""
-    total, begun = Fraction(0), dict[str, Any]()
+    total, begun = Fraction(0), dict[str, tuple[Any, int]]()
     for statistic in statistics:
         if isinstance(statistic, Exact):
             raise ParameterError("numbers without noise have no epsilon")
         if isinstance(statistic, Statistic) and statistic.rounds_of and not statistic.noise_only:
-            if statistic.rounds_of in begun:
-                if begun[statistic.rounds_of] != statistic.calibration:
-                    raise ParameterError("the rounds of one statistic must have the same noise")
+            counted = statistic.rounds_of in begun
+            noise, before = begun.get(statistic.rounds_of, (statistic.calibration, 0))
+            if noise != statistic.calibration:
+                raise ParameterError("the rounds of one statistic must have the same noise")
+            width = before + statistic.values.shape[1]
+            begun[statistic.rounds_of] = noise, width
+            # Every coordinate of every round is rounded to the lattice, unless it is whole
+            each = noise if isinstance(noise, tuple) else (noise,)
+            if any(not one.whole and width > one.coordinates for one in each):
+                raise ParameterError(
+                    "the noise of rounds is calibrated for too few coordinates: those of all "
+                    f"rounds count together, {width} so far"
+                )
+            if counted:
                 continue
-            begun[statistic.rounds_of] = statistic.calibration
         total += statistic.epsilon
     return total
 
