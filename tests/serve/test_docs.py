@@ -71,6 +71,8 @@ def test_from_nothing_to_running_and_to_the_lists_of_next_week(shell):
     answer, end = json.JSONDecoder().raw_decode(said := shell(asking))
     assert answer["list"]["member"] == "ann"
     assert json.loads(said[end:])["snapshot"] == 1
+    (choosing,) = blocks("Choices, blocks, opt-outs")
+    assert shell(choosing).count('{"not_interested":["eve"],"suggest_me":true}') == 2
     assert (shell.folder / "keys.json").stat().st_mode & 0o077 == 0
     assert (shell.folder / "key.header").stat().st_mode & 0o077 == 0
     next_week, by_the_curator = blocks("New lists every week")
