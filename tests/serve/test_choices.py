@@ -162,9 +162,9 @@ def test_candidates_are_the_only_names_on_served_lists(lists, network, tmp_path)
 
 
 def names_of(served, member):
-    edition = served.edition
-    slot = edition.get(edition.nodes.find(member))
-    found = json.loads(served.answer(edition.lists, member, slot))
+    published = served.published
+    slot = published.get(published.nodes.find(member))
+    found = json.loads(served.answer(published.lists, member, slot))
     return [one["node"] for one in found["suggestions"]]
 
 
@@ -213,7 +213,7 @@ def test_who_opts_out_is_on_no_list_at_once_and_after_a_refresh(lists, network):
     changed = network.with_edge_flipped(0, 1)
     ev.refresh(changed, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
     served._follow()
-    assert served.edition.snapshot == 2
+    assert served.published.snapshot == 2
     assert not on_a_list()
     served.choices.suggest(gone, True)
     ev.refresh(network, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-15")

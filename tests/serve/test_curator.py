@@ -38,7 +38,7 @@ def test_status_charges_and_metrics_hold_numbers_and_no_ids(service, network):
     status = service.curator("/status").json
     assert status["members"] == network.n_nodes
     assert status["epsilon"] == 1.0
-    assert status["trouble"] == ""
+    assert status["last_error"] == ""
     charges = service.curator("/charges").json
     assert [one["members"] for one in charges["series"]] == [network.n_nodes]
     text = json.dumps([status, charges]) + service.curator("/metrics").body.decode()

@@ -238,8 +238,8 @@ def test_integer_ids_are_read_as_they_are_written():
 
 def test_a_list_that_names_somebody_else_is_given_to_nobody():
     held = [b'{"member":"ann","snapshot":1}', b'{"member":"ann","snapshot":1}']
-    edition = SimpleNamespace(nodes=NodeSet.of(["ann", "annbob"]), get=held.__getitem__)
-    source = SimpleNamespace(edition=edition)
+    published = SimpleNamespace(nodes=NodeSet.of(["ann", "annbob"]), get=held.__getitem__)
+    source = SimpleNamespace(published=published)
     assert _asking(source, "ann").stored == held[0]
     assert _asking(source, "annbob").stored is None
 

@@ -195,7 +195,7 @@ def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_s
     running.wait_for_list("z", 2)
     wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
     said = running.curator("/status").json
-    assert (said["snapshot"], said["members"], said["trouble"]) == (2, 403, "")
+    assert (said["snapshot"], said["members"], said["last_error"]) == (2, 403, "")
     assert "3 members joined the series now, charged 1 each" in said["refresh"]["words"]
     assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
     assert {one.charged for one in running.open_ledger().accounts()} == {1.0}
@@ -323,7 +323,7 @@ def test_an_older_copy_of_ledger_or_series_is_refused_while_it_runs_and_at_the_s
     }
     wait_until(lambda: running.curator("/health").status == 503)
     if which == "ledger.series":
-        assert "older copy" in running.curator("/status").json["trouble"]
+        assert "older copy" in running.curator("/status").json["last_error"]
     running.stop()
     running.start(wait=False)
     assert running.process.wait(timeout=60) == 1
@@ -359,7 +359,7 @@ def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_service, ne
     wait_until(lambda: len(list(running.state.glob("*.lists"))) == 1)
     held = b"".join(path.read_bytes() for path in running.state.iterdir())
     assert gone.encode() not in held
-    assert running.curator("/status").json["trouble"] == ""
+    assert running.curator("/status").json["last_error"] == ""
 
 
 def test_a_renewed_series_is_served_until_the_first_lists_of_the_new_one(own_service, network):
@@ -416,8 +416,8 @@ def test_service_in_other_words_speaks_of_no_friends(tmp_path):
     for words, common in ((None, "friend"), ("accounts,payments", "account")):
         served = SeriesLists(lambda: graph, ledger, "", 5, tmp_path / "copies", words=words)
         served._follow()
-        edition = served.edition
-        (line, *_) = json.loads(served.answer(edition.lists, 7, edition.get(7)))["suggestions"]
+        published = served.published
+        (line, *_) = json.loads(served.answer(published.lists, 7, published.get(7)))["suggestions"]
         assert f" common {common}" in line["why"]
         said = _protection(served, "7")
         told = " ".join([said["in_short"], said["in_numbers"], *said["words"].values()])
@@ -442,16 +442,16 @@ def test_copies_that_are_not_complete_are_made_again(lists, network, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             lists()._follow()
     again = lists()
-    assert again.edition is None  # half of the lists are there, and none is shown
+    assert again.published is None  # half of the lists are there, and none is shown
     again._follow()
-    assert all(again.edition.get(i) for i in range(network.n_nodes))
-    assert lists().edition is not None
+    assert all(again.published.get(i) for i in range(network.n_nodes))
+    assert lists().published is not None
 
 
 def test_a_disk_that_takes_no_copies_leaves_the_lists_before(lists, network, monkeypatch):
     served = lists()
     served._follow()
-    before = served.edition.get(3)
+    before = served.published.get(3)
 
     def full(*_):
         raise OSError("the disk is full")
@@ -462,9 +462,9 @@ def test_a_disk_that_takes_no_copies_leaves_the_lists_before(lists, network, mon
         patch.setattr(ListStore, "put", full)
         with pytest.raises(OSError, match="full"):
             served._follow()
-    assert (served.edition.snapshot, served.edition.get(3)) == (1, before)
+    assert (served.published.snapshot, served.published.get(3)) == (1, before)
     served._follow()
-    assert served.edition.snapshot == 2
+    assert served.published.snapshot == 2
 
 
 def test_a_refresh_that_ends_while_lists_are_copied_is_taken_up_next(lists, network, monkeypatch):
@@ -480,9 +480,9 @@ def test_a_refresh_that_ends_while_lists_are_copied_is_taken_up_next(lists, netw
 
     monkeypatch.setattr(ListStore, "put", meanwhile)
     served._follow()
-    assert served.edition is None
+    assert served.published is None
     served._follow()
-    assert served.edition.snapshot == 2
+    assert served.published.snapshot == 2
 
 
 def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
@@ -525,11 +525,11 @@ def test_indices_of_another_history_are_not_mixed_up(lists, network, tmp_path):
     u, v = matrix.nonzero()
     changed = Graph.from_edges(u, v, NodeSet.of(turned))
     ev.refresh(changed, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
-    old = served.edition
+    old = served.published
     served._follow()
-    new = served.edition
+    new = served.published
     assert old.history != new.history
-    for edition in (old, new):
+    for published in (old, new):
         for member in list(network.nodes)[:20]:
-            body = json.loads(edition.get(edition.nodes.find(member)).splitlines()[0])
+            body = json.loads(published.get(published.nodes.find(member)).splitlines()[0])
             assert body["member"] == member

@@ -180,11 +180,11 @@ def test_a_broken_file_of_keys_is_not_taken_over(tmp_path, monkeypatch):
     checker = Tokens(path, "edgeveil", "issuer")
     path.write_text("{")
     assert checker.subject(token()) == "ann"
-    assert "no set of keys" in checker.trouble
+    assert "no set of keys" in checker.last_error
     write(path, jwk(SECRET, "hs"))
     with pytest.raises(Refused):
         checker.subject(token())
-    assert checker.trouble == ""
+    assert checker.last_error == ""
 
 
 def test_what_was_accepted_is_remembered_and_no_more_than_fits(checker, monkeypatch):

@@ -222,6 +222,7 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     say("Making lists for everybody ...")
     refresh(graph, ledger=ledger, epsilon=1.0)
     lists = SeriesLists(lambda: graph, ledger, "", k, folder)
+    lists.catch_up()  # whoever opens a page at once sees a list
     beside = str(Address.of(sockets.at).port + 1)
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 

@@ -20,7 +20,7 @@ def check_price(shown: object, now: dict[str, Any]) -> None:
         )
 
 
-def words_of(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The text of an error for the curator. Our messages name files, never edges or members."""
     ours = isinstance(error, EdgeveilError | OSError)
     return type(error).__name__ + (f": {error}" if ours else "")

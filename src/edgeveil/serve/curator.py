@@ -77,7 +77,7 @@ def curator_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, key: str) 
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"ok": not lists.trouble}, 503 if lists.trouble else 200)
+        return JSONResponse({"ok": not lists.last_error}, 503 if lists.last_error else 200)
 
     routes = [
         Route("/health", health),
@@ -116,19 +116,19 @@ def _json_in(body: bytes) -> object:
 
 
 def _status(lists: SeriesLists, tokens: Tokens) -> dict[str, Any]:
-    edition = lists.edition
+    published = lists.published
     return {
         "label": lists.label,
-        "snapshot": edition.snapshot if edition else None,
-        "members": int(edition.present.sum()) if edition else None,
+        "snapshot": published.snapshot if published else None,
+        "members": int(published.present.sum()) if published else None,
         "k": lists.k,
         "epsilon": lists.mechanism.epsilon,
         "cap": lists.ledger.epsilon,
         "least_left": lists.ledger.account().left,
         "copies_left": lists.left,
         "refresh": asdict(lists.refreshing),
-        "trouble": lists.trouble,
-        "trouble_with_keys": tokens.trouble,
+        "last_error": lists.last_error,
+        "error_of_keys": tokens.last_error,
     }
 
 
@@ -143,8 +143,8 @@ def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
 
 def _pooled(lists: SeriesLists) -> Callable[[float], float]:
     """The most that all members together can learn from a series each, at an epsilon."""
-    edition = lists.edition
-    members = len(edition.nodes) if edition else 1
+    published = lists.published
+    members = len(published.nodes) if published else 1
 
     def pooled(epsilon: float) -> float:
         mechanism = replace(lists.mechanism, epsilon=epsilon) if epsilon else None

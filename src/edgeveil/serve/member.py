@@ -22,7 +22,7 @@ from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.choices import Choices, TooMany
 from edgeveil.serve.list_files import is_list_of
-from edgeveil.serve.served_series import Edition, SeriesLists
+from edgeveil.serve.served_series import PublishedLists, SeriesLists
 from edgeveil.serve.tokens import Refused, Tokens
 
 _PAGES = ("member.html", "member.js", "service.css", "icon.svg", "openapi.json")
@@ -34,10 +34,10 @@ _NOT_YET = (
 
 
 class _Asking(NamedTuple):
-    """A member who asks, whether the edition knows it, and the slot with its list, if any."""
+    """A member who asks, whether the published lists know it, and its slot, if any."""
 
     member: NodeId
-    edition: Edition | None
+    published: PublishedLists | None
     known: bool
     stored: bytes | None
     body: bytes  # of the request, if it has one
@@ -50,12 +50,12 @@ def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: b
     """The members' side of the service."""
 
     async def suggestions(asking: _Asking) -> Response:
-        if asking.edition is None:
+        if asking.published is None:
             return error(503, "there is no list for you now; try again later")
         if asking.stored is None:
             return error(404, _NOT_YET)
         # All answers have one length.
-        body = lists.answer(asking.edition.lists, asking.member, asking.stored)
+        body = lists.answer(asking.published.lists, asking.member, asking.stored)
         return Response(b'{"list":%s}' % body, media_type="application/json")
 
     def answer_from_ledger(work: Callable[[SeriesLists, str], dict[str, Any]]) -> _Answer:
@@ -68,7 +68,7 @@ def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: b
         return answer
 
     async def choices(asking: _Asking) -> Response:
-        if asking.edition is None:
+        if asking.published is None:
             return error(503, "your choices cannot be shown now; try again later")
         if not asking.known:
             return error(404, _NOT_YET)
@@ -149,14 +149,14 @@ def _refusal(request: Request) -> Response | None:
 
 def _asking(lists: SeriesLists, subject: str, body: bytes = b"") -> _Asking:
     """The member who asks. Anyone with a token may: a newcomer is in no snapshot yet."""
-    edition = lists.edition
-    found = None if edition is None else _member(subject, edition.nodes)
-    if edition is None or found is None:
-        return _Asking(subject, edition, False, None, body)
+    published = lists.published
+    found = None if published is None else _member(subject, published.nodes)
+    if published is None or found is None:
+        return _Asking(subject, published, False, None, body)
     member, at = found
-    stored = edition.get(at)
+    stored = published.get(at)
     own = stored if stored is not None and is_list_of(member, stored) else None
-    return _Asking(member, edition, True, own, body)
+    return _Asking(member, published, True, own, body)
 
 
 def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
@@ -172,8 +172,8 @@ class _Unknown(Exception):  # noqa: N818  (an answer)
 
 def _other(asking: _Asking, node: str | int) -> str:
     """The name of somebody whom a member names; the node set is public."""
-    assert asking.edition is not None
-    found = _member(str(node), asking.edition.nodes)
+    assert asking.published is not None
+    found = _member(str(node), asking.published.nodes)
     if found is None:
         raise _Unknown
     return str(found[0])
@@ -193,8 +193,8 @@ def _suggest(choices: Choices, asking: _Asking, wanted: bool) -> None:
 
 def _choices(choices: Choices, asking: _Asking) -> dict[str, Any]:
     """Whom a member is not interested in, and whether it is suggested to others."""
-    assert asking.edition is not None
-    name, named = str(asking.member), asking.edition.nodes.named
+    assert asking.published is not None
+    name, named = str(asking.member), asking.published.nodes.named
     return {
         "not_interested": [named(other) for other in choices.dismissed(name)],
         "suggest_me": choices.is_suggested(name),

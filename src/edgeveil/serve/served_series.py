@@ -6,7 +6,9 @@ is complete, it replaces the lists before.
 
     <state>/000007-*.lists      the lists of snapshot 7; bound to the ledger when it is complete
 
-Copies of earlier snapshots, and those with the names of the forgotten, are removed.
+Copies of earlier snapshots, and those with the names of the forgotten, are removed. Whom members
+and the curator hide is left out of every answer at once; a member's slot is made again from the
+stored evidence where that is not enough.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from edgeveil.ledger.schema import UnusableError
 from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
 from edgeveil.series.copies import check_copies, check_folder
-from edgeveil.serve.answers import check_price, words_of
+from edgeveil.serve.answers import check_price, error_text
 from edgeveil.serve.choices import Choices
 from edgeveil.serve.list_files import RESERVE, ListStore, kept_lists, path_of, render, shown
 from edgeveil.serve.rules import Rules
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from edgeveil.series.history import History
 
 _CHECK_EVERY = 1.0  # seconds between two checks of the series
-_CHECK_EVERY_IN_TROUBLE = 5.0  # checking all charges may take long
+_CHECK_EVERY_AFTER_ERROR = 5.0  # checking all charges may take long
 _WATCHED = ("series.json", "pending.json", "history/history.json", "history/refreshed.json")
 CHOICES = "choices.db"  # in the state folder
 _log = logging.getLogger("edgeveil.serve")
@@ -50,7 +52,7 @@ _Files = list[tuple[int, int, int] | None]
 
 
 @dataclass(frozen=True)
-class Edition:
+class PublishedLists:
     """The lists of a snapshot, by the index of their member in the history."""
 
     snapshot: int
@@ -112,8 +114,8 @@ class SeriesLists:
         self._one_at_a_time = threading.Lock()
         self.refreshing = Refreshing()
         self.left = 0  # lists that are still to be copied
-        self.trouble = ""  # why lists cannot be shown, for the curator
-        self.edition: Edition | None = None  # None: none can be shown now
+        self.last_error = ""  # why lists cannot be shown, for the curator
+        self.published: PublishedLists | None = None  # None: none can be shown now
         kept_lists(copies, self._series, ledger)
         now = self._checked()
         if now is None or not now.about.state:
@@ -128,6 +130,10 @@ class SeriesLists:
     def start(self) -> None:
         """Begin to copy lists, and to look for new ones."""
         self._thread.start()
+
+    def catch_up(self) -> None:
+        """Copy lists that are not copied yet, before `start`."""
+        self._follow()
 
     def stop(self) -> None:
         """Stop. The next run repeats what was not finished."""
@@ -144,13 +150,13 @@ class SeriesLists:
                 self.rules.follow()
                 self._follow()
                 self._renew_slots()
-                self.trouble = self.rules.last_error
+                self.last_error = self.rules.last_error
             except Exception as error:  # noqa: BLE001  (the thread must go on)
-                pause = _CHECK_EVERY_IN_TROUBLE
-                words = words_of(error)
-                if words != self.trouble:  # log a lasting problem once
+                pause = _CHECK_EVERY_AFTER_ERROR
+                words = error_text(error)
+                if words != self.last_error:  # log a lasting problem once
                     _log.error("lists cannot be shown or renewed: %s", words)
-                self.trouble = words
+                self.last_error = words
             self._wake.wait(pause)
             self._wake.clear()
 
@@ -168,7 +174,7 @@ class SeriesLists:
             ready = now is None or not now.about.state or self._take_copies(now)
         except EdgeveilError as error:
             if not isinstance(error, UnusableError):  # the ledger may not know what would be shown
-                self.edition, self._seen = None, None
+                self.published, self._seen = None, None
             raise
         if ready or (now is not None and self._copy(now, seen[0][0])):
             self._seen = seen
@@ -226,17 +232,17 @@ class SeriesLists:
 
         If not, members who have left or were forgotten lose their lists now all the same.
         """
-        history, edition = now.history, self.edition
+        history, published = now.history, self.published
         history.nodes.find("" if history.nodes.kind == "str" else 0)  # builds the index of ids
         kept = ListStore.open_earlier(path_of(self._copies, self._header(now)))
         if kept is None or kept.entry is None:
-            if edition is not None and edition.history == history.identity:
-                self.edition = replace(edition, nodes=history.nodes, present=history.present)
+            if published is not None and published.history == history.identity:
+                self.published = replace(published, nodes=history.nodes, present=history.present)
             return False
         kept.refuse_unknown(self.ledger)
         self.choices.forget(history.nodes)
         self._describe(now)
-        self.edition = Edition(
+        self.published = PublishedLists(
             now.about.until, history.identity, history.nodes, history.present, kept
         )
         for other in kept_lists(self._copies, self._series, self.ledger):
@@ -311,13 +317,14 @@ class SeriesLists:
         """Make the slots of some members again, of the stored evidence."""
         from edgeveil.series.suggesting import open_series  # compiled code
 
-        edition, now = self.edition, self._now
-        if not self._stale or edition is None or now is None:
+        published, now = self.published, self._now
+        if not self._stale or published is None or now is None:
             return
         members = [self._stale.pop() for _ in range(len(self._stale))]
-        places = {member: edition.nodes.find(member) for member in members}
-        there = [member for member, at in places.items() if at is not None and edition.get(at)]
-        if not there or now.about.until != edition.snapshot:  # to be copied anyway
+        places = {member: published.nodes.find(member) for member in members}
+        there = [member for member, at in places.items() if at is not None and published.get(at)]
+        same = now.history.identity == published.history and now.about.until == published.snapshot
+        if not there or not same:  # another state: to be copied as a whole
             return
         revision, among = self._among(now.history)
         try:
@@ -327,7 +334,7 @@ class SeriesLists:
             if self._seen is not None and self._files() == self._seen[0][0]:
                 raise
             return
-        _put(edition.lists, made, render(made, edition.snapshot, revision))
+        _put(published.lists, made, render(made, published.snapshot, revision))
 
     # -- a refresh, by the curator --------------------------------------------------------
 
@@ -338,11 +345,11 @@ class SeriesLists:
     def _price(self, graph: Graph) -> dict[str, Any]:
         from edgeveil.series import price_refresh
 
-        price = price_refresh(graph, **self._how())
-        snapshot = self.edition.snapshot if self.edition else None
+        price = price_refresh(graph, **self._refresh_options())
+        snapshot = self.published.snapshot if self.published else None
         return {"snapshot": snapshot, **asdict(price)}
 
-    def _how(self) -> dict[str, Any]:
+    def _refresh_options(self) -> dict[str, Any]:
         """The arguments of a refresh, and of its price."""
         return {
             "ledger": self.ledger,
@@ -379,11 +386,11 @@ class SeriesLists:
 
         words = "Not finished."
         try:
-            done = refresh(graph, **self._how(), progress=progress, purpose="service")
+            done = refresh(graph, **self._refresh_options(), progress=progress, purpose="service")
             words = done.summary_in(self.nouns)
         except Exception as error:  # noqa: BLE001  (the curator is told)
-            words = f"Not finished: {words_of(error)}"
-            _log.error("a refresh failed: %s", words_of(error))
+            words = f"Not finished: {error_text(error)}"
+            _log.error("a refresh failed: %s", error_text(error))
         finally:
             self.refreshing = Refreshing(words=words)
             self._one_at_a_time.release()

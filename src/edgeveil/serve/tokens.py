@@ -37,7 +37,7 @@ class Tokens:
 
     The file is a JWKS: Ed25519 (EdDSA), RSA (RS256, at least 2,048 bits) or symmetric keys (HS256,
     at least 32 bytes), each with its own ``kid``, and no private keys; otherwise InputError. If a
-    later version of the file is invalid, the old keys stay, and `trouble` says what is wrong.
+    later version of the file is invalid, the old keys stay, and `last_error` says what is wrong.
     Not thread-safe: for the event loop only.
     """
 
@@ -48,7 +48,7 @@ class Tokens:
         self._next_check = time.monotonic() + _CHECK_FILE_EVERY
         # Subject and expiry of tokens that PyJWT accepted, by SHA-256 digest; oldest first.
         self._cache: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
-        self.trouble = ""
+        self.last_error = ""
 
     def subject(self, token: str) -> str:
         """The subject of a valid token; Refused for everything else."""
@@ -100,10 +100,10 @@ class Tokens:
         try:
             self._keys = read_keys(self._path)
         except EdgeveilError as error:
-            self.trouble = str(error)
+            self.last_error = str(error)
             return
         self._cache.clear()  # tokens of a removed key must not stay valid
-        self.trouble = ""
+        self.last_error = ""
 
 
 def read_keys(path: Path) -> dict[str, jwt.PyJWK]:

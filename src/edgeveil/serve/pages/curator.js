@@ -96,7 +96,7 @@ function facts(status) {
       return [term, words];
     }),
   );
-  at("trouble").textContent = [status.trouble, status.trouble_with_keys].filter(Boolean).join("; ");
+  at("last_error").textContent = [status.last_error, status.error_of_keys].filter(Boolean).join("; ");
 }
 
 function working({ running, done, members, words }) {
