@@ -44,6 +44,7 @@ PIECES = [
 WORDS = [
     *("rank", "embed", "ledger", "create", "show", "verify", "convert", "mechanisms", "audit"),
     *("evaluate", "completion", "demo", "help", "--help", "--version", "--", "-"),
+    *("classify", "aggregate", "--labels", "--features", "--targets", "--values", "--threshold"),
     *("good.csv", "good.mtx", "good.graph", "nodes.txt", "no.csv", ".", "", "/", "new.graph"),
     *("--source", "--sources", "--epsilon", "--top", "--out", "--mechanism", "--model", "--sigma"),
     *("--restart", "--promised-min-degree", "--ledger", "--dry-run", "--yes", "--nodes", "--dim"),
