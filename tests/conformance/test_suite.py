@@ -55,6 +55,14 @@ class TooLittleNoise(Popular):
     sensitivity = 1
 
 
+class RoundsThatAreNoRounds(Popular):
+    """Says that two statistics are rounds of one: but an edge moves both of them."""
+
+    def shared(self, graph):
+        for statistic in (*super().shared(graph), *super().shared(graph)):
+            yield replace(statistic, rounds_of="degrees")
+
+
 class FivePercentTooLittle(DPPushFlowCap):
     def calibration(self, n_nodes):
         return dataclasses.replace(self, sigma=self.sigma / 1.05).honest(n_nodes)
@@ -251,6 +259,7 @@ class Changeable(Mechanism):
 
 WRONG = {
     TooLittleNoise: "privacy loss is 2 times its epsilon",
+    RoundsThatAreNoRounds: "privacy loss is 2 times its epsilon",
     FivePercentTooLittle: "privacy loss is 1.05 times its epsilon",
     NoiseByTheGraph: "privacy loss is inf times its epsilon",
     ShapeByTheGraph: "rows of shape",

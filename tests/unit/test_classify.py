@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 import edgeveil as ev
@@ -338,6 +339,17 @@ def test_a_useless_graph_is_not_used():
     assert np.array_equal(found.probabilities, found.without_graph)
     assert "did not help" in str(found)
     assert found.explain(found.nodes[0]).lines[0].from_graph == 0
+
+
+def test_an_estimator_of_ones_own_on_the_released_sums(measured):
+    given = measured.labelled_listeners
+    assert int(given.validates.sum()) == measured.n_validated
+    assert len(given.nodes) == measured.n_validated + measured.n_trained
+    teach = ~given.validates
+    X, y = given.sums.reshape(len(given.nodes), -1), given.labels.argmax(axis=1)
+    model = LogisticRegression().fit(X[teach], y[teach])
+    told = model.predict(measured.sums.reshape(len(measured.nodes), -1))
+    assert (told == MANY_GROUP[measured.nodes.ids]).mean() > 0.6
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import drawing, keys, price, rank, release, release_to, request
+from edgeveil.jobs.aggregating import aggregation
+from edgeveil.jobs.classifying import classifier
 from edgeveil.jobs.keys import code_of, describe
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
@@ -247,6 +249,26 @@ def test_our_own_code_is_not_part_of_the_question(monkeypatch):
     monkeypatch.setattr(keys, "_our_code", lambda: "another version")
     after = describe(TwoHop(epsilon=1)), code_of(TwoHop(epsilon=1))
     assert (before[0] == after[0], before[1] == after[1]) == (True, False)
+
+
+@pytest.mark.parametrize("secret_of", ["labels", "features", "roles", "values"])
+def test_other_public_data_has_other_noise_and_another_question(secret_of):
+    if secret_of == "values":
+        first, other = (aggregation(GRAPH, {0: x, 1: 1}, epsilon=1.0) for x in (0.5, 1))
+    else:
+        given = {"labels": {0: 0, 1: 0, 2: 1, 3: 1}, "epsilon": 1.0, "features": np.arange(6.0)}
+        changed = {
+            "labels": {"labels": {0: 0, 1: 1, 2: 1, 3: 0}},
+            "features": {"features": np.arange(6.0) ** 2},
+            "roles": {"targets": [5]},
+        }
+        first, other = classifier(GRAPH, **given), classifier(GRAPH, **given | changed[secret_of])
+    assert describe(first) != describe(other)
+    words = [
+        keys.noise_for(bytes(32), "shared", mechanism, GRAPH).words(4).tolist()
+        for mechanism in (first, first, other)
+    ]
+    assert words[0] == words[1] != words[2]
 
 
 def test_every_mechanism_has_a_code_of_its_own():

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.classification import ROUNDS, Labels, Outcome, choose_roles
+from edgeveil.estimate.classification import ROUNDS, Labels, Matrix, Outcome, choose_roles
 from edgeveil.estimate.public import NodeData
 from edgeveil.estimate.quality import measure
 from edgeveil.graph.graph import Graph
@@ -21,7 +22,7 @@ from edgeveil.jobs.job import ReleaseJob, prepare
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.jobs.tasks import Metadata
 from edgeveil.mechanisms.node_classes import NodeClasses
-from edgeveil.results.predictions import Predictions
+from edgeveil.results.predictions import LabelledListeners, Predictions
 
 _STEPS = ROUNDS + 2  # what is known without the graph, the rounds, and the model of all of them
 
@@ -197,7 +198,7 @@ def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> P
     labels, rows = data.labels, roles.listeners
     asked = ~labels.labelled[rows]
     targets = rows[asked]
-    sums = [part for S in outcome.heard for part in np.split(S[asked], mechanism.blocks, axis=1)]
+    sums = _blocks(outcome, mechanism.blocks, asked)
     tested = np.flatnonzero(roles.validates)
     validation = None
     if len(tested):
@@ -209,7 +210,7 @@ def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> P
         classes=data.classes,
         probabilities=np.exp(outcome.log_probabilities[targets]),
         without_graph=np.exp(outcome.log_prior[targets]),
-        sums=np.stack(sums, axis=1),
+        sums=sums,
         blocks=tuple(f"round {t + 1}{way}" for t in range(ROUNDS) for way in directions),
         noise_scale=outcome.noise,
         weights=outcome.model.weights,
@@ -218,5 +219,18 @@ def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> P
         n_validated=len(tested),
         validation=validation,
         quality=None if validation is None else measure(*validation),
+        labelled_listeners=LabelledListeners(
+            nodes=NodeSet.of(data.nodes.ids[rows[~asked]]),
+            labels=labels.shares(rows[~asked]),
+            without_graph=np.exp(outcome.log_prior[rows[~asked]]),
+            sums=_blocks(outcome, mechanism.blocks, ~asked),
+            validates=roles.validates[rows[~asked]],
+        ),
         **about._asdict(),
     )
+
+
+def _blocks(outcome: Outcome, blocks: int, some: npt.NDArray[np.bool_]) -> Matrix:
+    """The released sums of some listeners, of shape (listeners, rounds and directions, classes)."""
+    parts = [part for S in outcome.heard for part in np.split(S[some], blocks, axis=1)]
+    return np.stack(parts, axis=1)

@@ -59,6 +59,33 @@ class ExplanationLine(NamedTuple):
     probability: float
 
 
+class LabelledListeners(NamedTuple):
+    """Labelled nodes that listen, with their released sums: for an estimator of your own.
+
+    It may be fitted to them and applied to `Predictions.sums`: post-processing, at no price.
+
+    Attributes
+    ----------
+    nodes : NodeSet
+        The nodes, one row each.
+    labels : array of shape (nodes, classes)
+        Shares of their labels.
+    without_graph : array of that shape
+        What is known without the graph, from a model that did not see the label.
+    sums : array of shape (nodes, blocks, classes)
+        As `Predictions.sums`.
+    validates : array of bool of shape (nodes,)
+        Who is kept for validation: never learn from these. The others' own words may come back to
+        them in round 2, so a measure on them is flattered.
+    """
+
+    nodes: NodeSet
+    labels: Matrix
+    without_graph: Matrix
+    sums: Matrix
+    validates: npt.NDArray[np.bool_]
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why a node got its class, from released values and public data only.
@@ -128,6 +155,9 @@ class Predictions(Tabular):
     validation : tuple of three arrays of shape (n_validated, classes), or None
         Shares of labels, probabilities, and probabilities without the graph of the nodes kept for
         validation; None after reading from a file.
+    labelled_listeners : LabelledListeners or None
+        Released sums of labelled nodes, for an estimator of your own; None after reading from a
+        file.
     quality : Quality or None
         Measures by the nodes kept for validation; None if there are none.
     threshold : float
@@ -154,6 +184,7 @@ class Predictions(Tabular):
     guarantee: Guarantee
     provenance: Provenance
     validation: tuple[Matrix, Matrix, Matrix] | None = None
+    labelled_listeners: LabelledListeners | None = None
     quality: Quality | None = None
     threshold: float = 0.0
 
