@@ -259,9 +259,11 @@ def test_choices_over_http_hold_at_once_and_after_a_restart(own_service, network
     running.refresh(without(network, network.nodes[9]), "2026-01-08")
     running.wait_for_list(member, 2)
     assert not {first, other} & set(listed(running, member))
+    (copies,) = running.state.glob("*.lists")
+    before = copies.stat().st_mtime_ns
     assert running.tell("/me/interested", member, {"node": first}).json["not_interested"] == []
-    running.get(member=member)
-    wait_until(lambda: first in listed(running, member))
+    wait_until(lambda: copies.stat().st_mtime_ns != before)  # without being asked for the list
+    assert first in listed(running, member)
     log = (running.folder / "log").read_text()
     metrics = running.curator("/metrics").body.decode()
     status = json.dumps(running.curator("/status").json)

@@ -94,6 +94,7 @@ def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: b
                 return error(409, str(refusal))
             except (EdgeveilError, OSError):
                 return error(503, "your choice cannot be stored now; try again later")
+            lists.make_again(asking.member)
             return await choices(asking)
 
         return answer

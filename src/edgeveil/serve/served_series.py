@@ -298,8 +298,13 @@ class SeriesLists:
         found = shown(slot, self.k, self._hides(name), self.nouns)
         asked = found.revision < choices.changed.get(name, 0)
         if asked or (found.names < self.k and found.revision < choices.revision):
-            self._stale.add(member)
+            self.make_again(member)
         return lists.answer(found.body)
+
+    def make_again(self, member: NodeId) -> None:
+        """Make a member's slot again of the stored evidence, soon."""
+        self._stale.add(member)
+        self._wake.set()
 
     def _among(self, history: History) -> tuple[int, Candidates]:
         """Who may be suggested, and to whom not, and the revision of the choices in it."""
