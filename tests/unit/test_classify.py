@@ -15,11 +15,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 import edgeveil as ev
-from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
+from edgeveil.errors import (
+    BudgetError,
+    InputError,
+    LedgerError,
+    ParameterError,
+    UnknownNodeError,
+)
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
-from edgeveil.jobs.classifying import classifier
+from edgeveil.jobs.classifying import classifier, predictions_from
+from edgeveil.jobs.job import prepare
 
 SEEDED = ev.NoiseSource.insecure(1)
 
@@ -201,6 +208,19 @@ def test_release_sends_predictions_to_classify(tmp_path):
 
 
 # -- the ledger ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("progress", [None, lambda done, steps: None])
+def test_a_job_runs_on_the_snapshot_of_its_price(tmp_path, progress):
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=3)
+    ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger)
+    mechanism, one = classifier(GRAPH, HALF, epsilon=1.0), GRAPH.nodes.take([0])
+    job = prepare(GRAPH, mechanism, one, ledger=ledger, progress=progress)
+    assert job.price.in_ledger.epsilon == 0
+    ledger.advance()  # by somebody else, while the price is being confirmed
+    with pytest.raises(LedgerError, match="snapshot 2 was declared"):
+        predictions_from(job)
+    assert ledger.account().charged == 1
 
 
 def test_everybody_is_charged_once_and_the_same_call_is_free(tmp_path):

@@ -122,7 +122,7 @@ def predictions_from(job: ReleaseJob) -> Predictions:
     assert isinstance(mechanism, NodeClasses)
     if (progress := request.progress) is not None:
         telling = replace(mechanism.data, report=lambda step: progress(step, _STEPS))
-        job = ReleaseJob(replace(request, mechanism=replace(mechanism, data=telling)))
+        job = job.changed(mechanism=replace(mechanism, data=telling))
         progress(0, _STEPS)
     outcome, about = job.run_shared()
     if progress is not None:

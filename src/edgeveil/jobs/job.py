@@ -108,6 +108,12 @@ class ReleaseJob:
         in_ledger = None if self.request.ledger is None else self.request.price()
         return ReleasePrice(guarantee=self.request.guarantee, in_ledger=in_ledger)
 
+    def changed(self, **changes: Any) -> ReleaseJob:
+        """The same release at the price that was looked up, with another request's attributes."""
+        job = ReleaseJob(replace(self.request, **changes))
+        job.price = self.price  # or what was shown to people would be looked up again
+        return job
+
     def run(self) -> Result:
         """Charge, draw and store; return the rows with their guarantee.
 
@@ -156,7 +162,7 @@ class ReleaseJob:
         Gives what `Mechanism.fit_shared` gave. The one row of the request stands for everybody; it
         is made here, whatever the engine, or all that was learnt would be sent to a cluster.
         """
-        job = ReleaseJob(replace(self.request, engine=Local(threads=1), progress=None))
+        job = self.changed(engine=Local(threads=1), progress=None)
         with job._rows(in_memory=False) as rows:
             for _ in rows.blocks():
                 pass
