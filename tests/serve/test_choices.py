@@ -234,6 +234,19 @@ def test_files_of_rules_that_change_hold_without_a_restart(lists, network, tmp_p
     assert member not in names_of(served, first)
 
 
+def test_lists_follow_the_series_though_choices_cannot_be_read(lists, network, tmp_path):
+    served = lists()
+    (tmp_path / "copies" / "choices.db").write_bytes(b"no database" * 1000)
+    served.start()
+    try:
+        ev.refresh(network, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
+        wait_until(lambda: served.published.snapshot == 2)
+        wait_until(lambda: "members' choices" in served.last_error)
+    finally:
+        served.stop()
+    assert len(names_of(served, network.nodes[3])) == 5
+
+
 # -- over HTTP --------------------------------------------------------------------------------
 
 

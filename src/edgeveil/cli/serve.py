@@ -94,7 +94,7 @@ def serve(
         The public name of the graph in the ledger.
     choices
         File with what members have asked for on their pages: whom they do not want on their lists,
-        and not to be suggested. Instances on one machine share it by naming the same file.
+        and not to be suggested. Instances for one series on one machine may name the same file.
     state
         Folder for copies of lists, members' choices and the curator's key.
     artifacts

@@ -335,7 +335,7 @@ class NodeSet:
         if "_table" in self.__dict__ or not self._is_sorted:
             return self._table.get(key)
         if self.kind == "str":  # UTF-8 has the order of code points
-            at = bisect_left(range(n), key.encode(), key=self._bytes)
+            at = bisect_left(range(n), key.encode("utf-8", "surrogatepass"), key=self._bytes)
         else:
             at = bisect_left(self._arrays["ids"], key)
         return at if at < n and self[at] == key else None

@@ -146,9 +146,9 @@ class SeriesLists:
         while not self._stopped.is_set():
             pause = _CHECK_EVERY
             try:
-                self.choices.follow()
                 self.rules.follow()
-                self._follow()
+                self._follow()  # first: what goes wrong with choices must not keep old lists
+                self.choices.follow()
                 self._renew_slots()
                 self.last_error = self.rules.last_error
             except Exception as error:  # noqa: BLE001  (the thread must go on)

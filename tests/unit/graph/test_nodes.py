@@ -69,6 +69,11 @@ def test_an_unknown_id_is_named_and_the_set_is_called_public(stranger):
     assert stranger not in NodeSet.of([4, 5])
 
 
+def test_half_of_a_surrogate_pair_is_an_unknown_id():
+    for nodes in (NodeSet.of(["ann", "bob"]), NodeSet.of(["bob", "ann"])):
+        assert nodes.find("\ud800") is None
+
+
 def test_the_wrong_kind_of_id_gets_a_hint():
     with pytest.raises(UnknownNodeError, match="ids here are integers"):
         NodeSet.of([1, 2]).index("1")
