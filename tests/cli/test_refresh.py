@@ -293,17 +293,22 @@ def test_report_without_a_graph_or_a_series_says_what_is_missing(weeks, run):
 
 
 def test_excluded_pairs_are_on_no_list_that_is_shown(weeks, run):
-    Path("blocks.csv").write_text("member,other\nmember3,member5\nmember3,somebody else\n")
-    Path("among.txt").write_text("member4\nmember5\nmember6\n")
+    Path("blocks.csv").write_text("member,other\nmember3,member30\nmember3,somebody else\n")
+    Path("among.txt").write_text("member3\nmember28\nmember30\n")
     shown = "--exclude blocks.csv --candidates among.txt"
     done = run(f"{WEEKLY.format(1)} --out lists --per-member members {shown}")
     assert done.returncode == 0
     assert "1 of 2 pairs names somebody who is not in the node list" in done.stderr
-    assert "member5" not in Path("members/0001/member3.csv").read_text()
-    found = run(f"{SINGLE} --member member3 --member member5 {shown} --format json")
+    assert "member30" not in Path("members/0001/member3.csv").read_text()
+    unblocked = run(f"{SINGLE} --member member3 --candidates among.txt --format json")
+    assert "member30" in {row["node"] for row in json.loads(unblocked.stdout)["rows"]}
+    found = run(f"{SINGLE} --member member3 --member member30 {shown} --format json")
     rows = json.loads(found.stdout)["rows"]
     listed = {name: {row["node"] for row in rows if row["member"] == name} for name in
-              ("member3", "member5")}  # fmt: skip
-    assert listed["member3"] <= {"member4", "member6"}
-    assert "member3" not in listed["member5"]
+              ("member3", "member30")}  # fmt: skip
+    assert listed["member3"] <= {"member28"}
+    assert "member3" not in listed["member30"]
+    page = run(f"report --ledger f.ledger --label friends --member member3 {shown} --out page.html")
+    assert page.returncode == 0
+    assert "member30" not in Path("page.html").read_text("utf-8")
     assert run(f"{SINGLE} --member member3 --exclude among.txt").returncode == 4
