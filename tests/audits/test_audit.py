@@ -11,6 +11,7 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import (
     MECHANISMS,
+    Aggregation,
     DegreePrior,
     DPEmbeddingSparse,
     DPInstantEmbedding,
@@ -61,6 +62,7 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DegreePrior(epsilon=4, model="public"), 500, 0.3),
     (TwoHop(epsilon=4), 500, 0.15),
     (Suggest(epsilon=4), 100, 0.0),
+    (Aggregation(epsilon=4), 500, 0.15),
     (OwnNeighbours(), 100, 0.0),
     (OwnListEmbedding(dimension=4), 100, 0.0),
     (NonPrivate(), 100, 0.0),

@@ -7,6 +7,7 @@ import importlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from edgeveil.mechanisms.hard_pairs import two_hubs, wedge
 from edgeveil.mechanisms.run import _checksum, exact_loss
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource, calibrate
+from edgeveil.privacy.noise import NoiseSource, calibrate, calibrate_whole
 from edgeveil.privacy.statistic import Bits, Exact, Statistic, total_epsilon
 from edgeveil.testing import audit
 from edgeveil.testing.conformance import check
@@ -190,14 +191,15 @@ def test_in_its_tight_case_a_mechanism_uses_nine_tenths_of_its_claim(cls, figure
 def too_little_noise(monkeypatch):
     """Every calibration of a mechanism is made for a sensitivity that is 5 % too small."""
 
-    def more(*, sensitivity, **rest):
-        return calibrate(sensitivity=Fraction(sensitivity) * Fraction(100, 105), **rest)
+    def more(honest, *, sensitivity, **rest):
+        return honest(sensitivity=Fraction(sensitivity) * Fraction(100, 105), **rest)
 
     def spoil(cls):
-        for name in (cls.__module__, "edgeveil.mechanisms.capped_flow"):
-            module = importlib.import_module(name)
-            if hasattr(module, "calibrate"):
-                monkeypatch.setattr(module, "calibrate", more)
+        for place in (cls.__module__, "edgeveil.mechanisms.capped_flow"):
+            module = importlib.import_module(place)
+            for honest in (calibrate, calibrate_whole):
+                if hasattr(module, honest.__name__):
+                    monkeypatch.setattr(module, honest.__name__, partial(more, honest))
 
     return spoil
 
