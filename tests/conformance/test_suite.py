@@ -59,8 +59,9 @@ class RoundsThatAreNoRounds(Popular):
     """Says that two statistics are rounds of one: but an edge moves both of them."""
 
     def shared(self, graph):
+        noise = calibrate(coordinates=2 * graph.n_nodes, sensitivity=2, epsilon=self.epsilon)
         for statistic in (*super().shared(graph), *super().shared(graph)):
-            yield replace(statistic, rounds_of="degrees")
+            yield replace(statistic, calibration=noise, rounds_of="degrees")
 
 
 class FivePercentTooLittle(DPPushFlowCap):
