@@ -84,7 +84,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             data="attributed",
             selects=(
                 *("datasets", "epsilons", "shares", "splits", "half", "rare"),
-                *("peers", "peer_shares", "peer_epsilons", "peer_splits", "embedded"),
+                *("peers", "peer_shares", "peer_splits", "embedded"),
                 "shuffled_epsilons",
             ),
         ),

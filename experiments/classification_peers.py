@@ -2,8 +2,8 @@
 
 GAP (Sajadmanesh et al., USENIX Security 2023), ProGAP (Sajadmanesh and Gatica-Perez, WSDM 2024),
 LPGNet (Kolluri et al., CCS 2022). All get the same features, splits and MLPs (scikit-learn), and of
-their numbers of hops and strengths of the ridge the one that is best on the test nodes, which is in
-their favour. (Without a strong ridge their MLPs know the labelled nodes by heart.) An
+their numbers of hops the one that is best on the test nodes, which is in their favour. So is the
+strength of the ridge: with less, the MLPs know the labelled nodes by heart. An
 undirected edge changes two rows; the noise is for that. GAP's and ProGAP's own code has noise for
 one row: `sensitivity` is 1 there instead of sqrt(2). Their guarantee is (epsilon, delta).
 """
@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-__all__ = ["RIDGES", "UNDIRECTED", "encoder", "gap", "gaussian_scale", "lpgnet", "progap"]
+__all__ = ["UNDIRECTED", "encoder", "gap", "gaussian_scale", "lpgnet", "progap"]
 
 Matrix = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ Nodes = npt.NDArray[np.int64]
 
 UNDIRECTED = math.sqrt(2)
 _WIDTH, _EPOCHS, _BATCH, _HOPS = 16, 100, 256, (1, 2, 3)
-RIDGES = (0.3, 3.0)
+_RIDGES = {5000: 3.0, math.inf: 1.0}  # by the number of labelled nodes
 
 
 def gaussian_scale(epsilon: float, delta: float, sensitivity: float, hops: int) -> float:
@@ -57,18 +57,17 @@ def gaussian_scale(epsilon: float, delta: float, sensitivity: float, hops: int) 
 class _Layer:
     """An MLP with one hidden layer, and what it makes of every node."""
 
-    def __init__(self, X: Any, y: Classes, train: Nodes, seed: int, ridge: float) -> None:
+    def __init__(self, X: Any, y: Classes, train: Nodes, seed: int) -> None:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPClassifier
 
         net = MLPClassifier(
-            (_WIDTH,), alpha=ridge, batch_size=min(_BATCH, len(train)), learning_rate_init=0.01,
-            max_iter=_EPOCHS, random_state=seed,
+            (_WIDTH,), alpha=_ridge(len(train)), batch_size=min(_BATCH, len(train)),
+            learning_rate_init=0.01, max_iter=_EPOCHS, random_state=seed,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             net.fit(X[train], y[train])
-        self.ridge = ridge
         self.hidden = np.maximum(np.asarray(X @ net.coefs_[0]) + net.intercepts_[0], 0.0)
         self.probabilities = net.predict_proba(X)
         self.classes = net.classes_
@@ -80,9 +79,14 @@ class _Layer:
         return best
 
 
-def encoder(features: Any, y: Classes, train: Nodes, seed: int, ridge: float) -> _Layer:
-    """An MLP on features alone; the layers after it get the same ridge."""
-    return _Layer(features, y, train, seed, ridge)
+def _ridge(labelled: int) -> float:
+    """The best on the test nodes, of those tried."""
+    return next(ridge for most, ridge in _RIDGES.items() if labelled <= most)
+
+
+def encoder(features: Any, y: Classes, train: Nodes, seed: int) -> _Layer:
+    """An MLP on features alone."""
+    return _Layer(features, y, train, seed)
 
 
 def _unit(X: Matrix) -> Matrix:
@@ -102,7 +106,7 @@ def gap(
         for _ in range(hops):
             heard = np.asarray(adjacency @ rows[-1])
             rows.append(_unit(heard + scale * rng.standard_normal(heard.shape)))
-        yield _Layer(np.hstack(rows), y, train, seed, first.ridge).guess
+        yield _Layer(np.hstack(rows), y, train, seed).guess
 
 
 def progap(
@@ -118,7 +122,7 @@ def progap(
         for _ in range(depth):
             heard = np.asarray(adjacency @ _unit(stage.hidden))
             known.append(_unit(heard + scale * rng.standard_normal(heard.shape)))
-            stage = _Layer(np.hstack(known), y, train, seed, first.ridge)
+            stage = _Layer(np.hstack(known), y, train, seed)
         yield stage.guess
 
 
@@ -141,5 +145,5 @@ def lpgnet(
             heard = np.asarray(adjacency @ np.eye(count)[named])
             noisy = heard + rng.laplace(0.0, 2 * depth / epsilon, heard.shape)
             known.append(noisy / max(float(noisy.std()), 1e-12))
-            stage = _Layer(np.hstack(known), y, train, seed, first.ridge)
+            stage = _Layer(np.hstack(known), y, train, seed)
         yield stage.guess

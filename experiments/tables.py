@@ -14,6 +14,16 @@ from pathlib import Path
 
 from edgeveil.evaluation.over_time import BASE, POPULARITY, SERIES
 from edgeveil.evaluation.results import Result
+from experiments.classification import (
+    ALONE,
+    AP,
+    EXACT,
+    METHODS,
+    MICRO,
+    OURS,
+    WITH,
+    WITHOUT,
+)
 from experiments.figures import select
 from experiments.over_time import ABOVE, END, FOUR, WEEKLY, YEAR
 from experiments.results import read_results
@@ -252,6 +262,52 @@ def _over_time(folder: Path, epsilons: Sequence[float] | None = None) -> str:
     return _markdown([*head, END, "members"], rows())
 
 
+def _classes(folder: Path, metric: str, networks: Sequence[str] | None = None) -> str:
+    """Ours by epsilon, between no graph and exact sums."""
+    results = select(read_results(folder / "classification/results.csv"), metric=metric)
+    if not results:
+        return ""
+    epsilons = sorted({r.epsilon for r in results if r.mechanism == OURS and r.epsilon})
+
+    def rows() -> Iterator[Row]:
+        for name, scope in dict.fromkeys((r.dataset, r.scope) for r in results):
+            if networks is None or name in networks:
+                here = partial(found, results, dataset=name, scope=scope)
+                cells = [
+                    here(mechanism=ALONE),
+                    *(here(mechanism=OURS, epsilon=epsilon) for epsilon in epsilons),
+                    here(mechanism=EXACT),
+                ]
+                widest = max((r.high - r.low) / 2 for r in cells)
+                said = [f"{r.mean:.3f}" for r in cells]
+                yield [name, scope.removesuffix(" labelled"), *said, f"{widest:.3f}"]
+
+    at = [f"ε = {epsilons[0]:g}", *map(_at, epsilons[1:])]
+    return _markdown(["network", "labelled", "no graph", *at, "exact", "± at most"], rows())
+
+
+def _other_methods(folder: Path, networks: Sequence[str] | None = None) -> str:
+    """Every method on the same nodes, with features."""
+    results = select(read_results(folder / "classification/results.csv"), metric=WITH)
+    results = [r for r in results if r.mechanism not in (ALONE, EXACT)]
+    peers = {r.dataset: r.scope for r in results if r.mechanism == "LPGNet"}
+    chosen = [name for name in peers if networks is None or name in networks]
+    epsilons = sorted({r.epsilon or 0 for r in results if r.mechanism == "LPGNet"})
+
+    def rows() -> Iterator[Row]:
+        for method, promise in METHODS.items():
+            cells = []
+            for name in chosen:
+                line = select(results, dataset=name, scope=peers[name], mechanism=method)
+                means = {r.epsilon: f"{r.mean:.3f}" for r in line}
+                cells += [means.get(epsilon, "–") for epsilon in epsilons]
+            yield [method, promise, *cells]
+
+    heads = [f"{name}, ε = {e:g}" if e == epsilons[0] else f"{e:g}" for name in chosen
+             for e in epsilons]  # fmt: skip
+    return _markdown(["", "guarantee", *heads], rows())
+
+
 def _time(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for facts in sorted(folder.glob("*/machine.json")):
@@ -286,6 +342,10 @@ TABLES: dict[str, Callable[[Path], str]] = {
         _suggestions, scopes=("5-20 friends", "20-50 friends", "50-200 friends")
     ),
     "over_time": partial(_over_time, epsilons=(1.0,)),
+    "classification": partial(
+        _classes, metric=WITH, networks=("Amherst", "Reed", "Facebook pages", "Cora")
+    ),
+    "other_methods": partial(_other_methods, networks=("Amherst", "Cora")),
 }
 
 # Beside the results: title, anchor of the experiment on docs/reproduction.md, tables.
@@ -308,6 +368,19 @@ FULL: dict[str, tuple[str, str, dict[str, Callable[[Path], str]]]] = {
         },
     ),
     "time": ("Over time", "over-time", {"hits@20": _over_time}),
+    "classification": (
+        "Classification",
+        "classification",
+        {
+            "Accuracy, with features": partial(_classes, metric=WITH),
+            "Accuracy, without features": partial(_classes, metric=WITHOUT),
+            "Other methods, with features": _other_methods,
+            "Average precision for a dormitory of 1 to 2 % of the nodes, mean over dormitories": (
+                partial(_classes, metric=AP)
+            ),
+            "Micro-F1, several labels a node": partial(_classes, metric=MICRO),
+        },
+    ),
 }
 
 _NOTE = "<!-- Written by `python -m experiments.tables` from the files beside this page. -->"
@@ -327,7 +400,8 @@ def full_page(name: str, folder: Path) -> str:
     about = f"[Protocol and reading](../../docs/reproduction.md#{anchor})."
     blocks = [f"# {title} in full", _NOTE, about, f"![{title}]({name}.png)"]
     for caption, table in tables.items():
-        blocks += [f"{caption}:", table(folder)]
+        if text := table(folder):
+            blocks += [f"{caption}:", text]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -31,7 +31,7 @@ def test_peers_learn_from_a_graph_with_two_groups():
     features = rng.standard_normal((120, 4)) + 0.3 * y[:, None]
     train = rng.permutation(120)[:60]
     test = np.setdiff1d(np.arange(120), train)
-    first = peers.encoder(features, y, train, 0, 0.3)
+    first = peers.encoder(features, y, train, 0)
     alone = np.mean(first.guess[test] == y[test])
     for run in (
         peers.gap(adjacency, first, y, train, 100.0, peers.UNDIRECTED, 0),
