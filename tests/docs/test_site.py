@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import math
 import re
 
 import pytest
@@ -114,6 +115,26 @@ def test_the_numbers_of_the_readme_are_the_measured_ones(mean):
         for mechanism, cell in zip(names, cells, strict=True):
             both = [mean[d, mechanism, epsilon, "non-neighbours"] for d in ("POS", "BlogCatalog")]
             assert [float(v) for v in cell.split("/")] == pytest.approx(both, abs=0.0051)
+
+
+def test_classification_beside_peers_in_the_readme_is_as_measured():
+    with (ROOT / "results/classification/results.csv").open(newline="") as file:
+        found = {
+            (r["mechanism"], float(r["epsilon"])): float(r["mean"])
+            for r in csv.DictReader(file)
+            if (r["dataset"], r["metric"], r["scope"]) == ("Amherst", "accuracy", "60% labelled")
+        }
+    text = (ROOT / "README.md").read_text("utf-8").partition("| ε | GAP |")
+    head, _, *rows = ("| ε | GAP |" + text[2]).splitlines()[:5]
+    names = [cell.strip() for cell in head.strip("|").split("|")][1:]
+    assert len(rows) == 3
+    for row in rows:
+        epsilon, *cells = [float(cell) for cell in row.strip("|").split("|")]
+        measured = [found[name, epsilon] for name in names]
+        assert cells == pytest.approx(measured, abs=0.0051)
+    alone, exact = found["features alone", 0], found["exact sums (not private)", math.inf]
+    said = f"features alone {alone:.2f}, all edges without privacy {exact:.2f}".replace(" 0.", " .")
+    assert said in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_numbers_of_the_page_on_ranking_are_the_measured_ones(mean):
