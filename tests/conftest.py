@@ -26,6 +26,7 @@ for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "T
 settings.register_profile(
     "edgeveil",
     derandomize=True,
+    max_examples=50,  # a test that needs more says so
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
