@@ -29,7 +29,7 @@ from edgeveil.evaluation.over_time import (
     born_until,
     hits_of_popularity,
     hits_of_series,
-    lists_of_series,
+    simulate_series,
 )
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.datasets import LabelledGraph, social_network
@@ -228,7 +228,7 @@ def _lines(
         for name, rule in ((BASE, BASE_ONLY), (SERIES, WindowRule.for_epsilon(epsilon))):
             # The same noise for both: the first window of most members is the same one.
             key = noise.derive(SERIES)
-            made = lists_of_series(split.left, members, epsilon, rule, at, key, k=k)
+            made = simulate_series(split.left, members, epsilon, rule, at, key, k=k)
             yield name, epsilon, *hits_of_series(split, members, made, k)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from edgeveil._internal import loops as _loops
 from edgeveil._internal import source as _source
-from edgeveil.cli.compiling import telling
+from edgeveil.cli.compiling import announce_compilation
 
 SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
 CHECKED = """
@@ -101,7 +101,7 @@ def test_where_some_loops_are_kept_no_time_is_promised(tmp_path, monkeypatch, ca
     (tmp_path / "privacy").mkdir()
     (tmp_path / "privacy" / "_sampler.f.nbi").touch()
     monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
-    with telling("rank"):
+    with announce_compilation("rank"):
         for ready in (False, True, False, True):
             _loops.tell("edgeveil.flow._kernels", "reorder", ready=ready)
     _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)  # nobody listens
@@ -115,7 +115,7 @@ def test_what_was_warmed_up_and_cannot_be_written_to_is_used(tmp_path, monkeypat
     assert _loops._in(tmp_path, "p-", "0" * 32).folder == tmp_path / f"p-{'0' * 32}"
     problem = _loops.Kept(tmp_path, "/x cannot be written to")
     monkeypatch.setattr(_loops, "kept", lambda: problem)
-    with telling("suggest"):
+    with announce_compilation("suggest"):
         _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)
     told = capsys.readouterr().err
     assert told.startswith("Compiling for this machine, a few seconds at every call, because")
@@ -125,7 +125,7 @@ def test_what_was_warmed_up_and_cannot_be_written_to_is_used(tmp_path, monkeypat
 def test_a_terminal_shows_which_loop_it_is_and_clears_the_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with telling("convert"):
+    with announce_compilation("convert"):
         _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)
         _loops.tell("edgeveil.flow._kernels", "reorder", ready=True)
     told = capsys.readouterr().err

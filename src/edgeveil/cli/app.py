@@ -114,7 +114,7 @@ def _run(words: list[str]) -> int:
     """Run a command line and return its exit code; only Ctrl-C is raised."""
     from cyclopts import CycloptsError
 
-    from edgeveil.cli.compiling import telling
+    from edgeveil.cli.compiling import announce_compilation
     from edgeveil.cli.interrupts import raise_if_interrupted
     from edgeveil.cli.output import say
     from edgeveil.cli.usage import explain
@@ -136,7 +136,7 @@ def _run(words: list[str]) -> int:
             if not sys.warnoptions:
                 warnings.simplefilter("ignore")  # library warnings may quote private values
             app = make_app(summaries=not words or words[0].startswith("-"))
-            with telling(*words[:1]):
+            with announce_compilation(*words[:1]):
                 app(words, exit_on_error=False, print_error=False, result_action="return_none")
             sys.stdout.flush()
         return 0

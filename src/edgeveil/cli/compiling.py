@@ -19,7 +19,7 @@ _USUALLY = 6  # suggest, report, serve, rank, audit
 
 
 @contextmanager
-def telling(command: str = "") -> Iterator[None]:
+def announce_compilation(command: str = "") -> Iterator[None]:
     """Print the message before the first loop is compiled; on a terminal, show each loop."""
     told = False
 

@@ -122,7 +122,7 @@ def _report_series(
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import spending_of
     from edgeveil.series.campaign import current_series
-    from edgeveil.series.suggesting import lists_of_series
+    from edgeveil.series.suggesting import read_series_lists
 
     check_int("-k", lists.k, 1, 10_000)
     check_folder(per_member, overwrite=how.overwrite or how.dry_run)
@@ -151,7 +151,7 @@ def _report_series(
     wanted = nodes.take(wanted_nodes(nodes, lists.member, lists.members, "--members"))
     _check_number(len(wanted))
     among, pairs = who_may_be_suggested(shown, nodes)
-    made = lists_of_series(
+    made = read_series_lists(
         *(setup.ledger, how.label, asked, wanted), k=lists.k, candidates=among, exclude=pairs
     )
     if made is None:

@@ -14,10 +14,10 @@ from edgeveil.graph.exclusions import Exclusion
 from edgeveil.graph.nodes import NodeId
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.series.suggesting import lists_of_series
+from edgeveil.series.suggesting import read_series_lists
 
 
-def put_out_series(
+def write_series_lists(
     setup: Setup,
     mechanism: Mechanism,
     members: list[NodeId] | None,
@@ -39,7 +39,7 @@ def put_out_series(
             f"the lists of {name} are a series: another mechanism needs another label"
         )
     assert setup.ledger is not None
-    made = lists_of_series(
+    made = read_series_lists(
         *(setup.ledger, how.label, mechanism, members),
         k=k,
         candidates=candidates,

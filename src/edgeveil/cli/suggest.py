@@ -53,7 +53,7 @@ def suggest(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, who_may_be_suggested
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
-    from edgeveil.cli.series_lists import put_out_series
+    from edgeveil.cli.series_lists import write_series_lists
     from edgeveil.jobs.request import candidates_of
     from edgeveil.jobs.tasks import ListOptions
     from edgeveil.results.nouns import Nouns
@@ -107,7 +107,7 @@ def suggest(
 
     if setup.ledger is not None and had_series(setup.ledger, how.label):
         members = None if all else private.nodes.take(wanted)
-        put_out_series(setup, chosen, members, write_output, out, lists.k, *among)
+        write_series_lists(setup, chosen, members, write_output, out, lists.k, *among)
         return
     options_of_lists = ListOptions(lists.k, candidates_of(private.nodes, *among))
     make_release(private, chosen, wanted, setup, write_output, out=out, lists=options_of_lists)

@@ -74,7 +74,7 @@ def _in_both_directions(graph: Graph) -> Graph:
     return replace(graph, first_seen=np.maximum(graph.first_seen, turned))
 
 
-def lists_of_series(
+def simulate_series(
     graph: Graph,
     members: Members,
     epsilon: float,
@@ -221,7 +221,7 @@ def measure_history(
         for j, (name, rule) in enumerate(rules.items()):
             progress(1 + 2 * i + j, 1 + 2 * len(epsilons))
             noise = NoiseSource.insecure(seed).derive(name, f"{epsilon:g}")
-            made = lists_of_series(
+            made = simulate_series(
                 *(split.left, members, epsilon, rule, snapshots, noise),
                 k=k,
                 n_first=history.snapshots[0].n_nodes,

@@ -140,11 +140,11 @@ def create_folder(path: Path) -> None:
         path.mkdir(mode=0o700)
     except FileExistsError as error:
         # A creation that was interrupted left a folder without history.json
-        if not (path.is_dir() and is_private_folder(path)) or _strangers(path):
+        if not (path.is_dir() and is_private_folder(path)) or _has_foreign_files(path):
             raise ParameterError(f"{path} exists; nothing was written") from error
 
 
-def _strangers(path: Path) -> bool:
+def _has_foreign_files(path: Path) -> bool:
     """Whether a folder holds anything but what an interrupted creation leaves."""
     ours = ("state-", ".history.json.")
     return any(file.name != "lock" and not file.name.startswith(ours) for file in path.iterdir())

@@ -103,7 +103,7 @@ def suggest(
             )
     elif ledger is not None:
         assert isinstance(chosen, Suggest)
-        found = lists_of_series(
+        found = read_series_lists(
             ledger, label, chosen, members, k=k, candidates=candidates, exclude=exclude
         )
         if found is not None:
@@ -116,7 +116,7 @@ def suggest(
     return made
 
 
-def lists_of_series(
+def read_series_lists(
     ledger: Ledger | str | os.PathLike[str],
     label: str,
     asked: Suggest,

@@ -11,7 +11,7 @@ import pytest
 import edgeveil as ev
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import hide_edges, with_entries
-from edgeveil.evaluation.over_time import BASE_ONLY, born_until, lists_of_series
+from edgeveil.evaluation.over_time import BASE_ONLY, born_until, simulate_series
 from edgeveil.evaluation.own_graph import evaluate
 from edgeveil.graph.datasets import social_network
 from edgeveil.privacy.noise import NoiseSource
@@ -46,7 +46,7 @@ def _plain(graph, snapshot):
 
 def _series(graph, epsilon, rule, snapshots, seed=1, k=5):
     noise = NoiseSource.insecure(seed)
-    return list(lists_of_series(graph, MEMBERS, epsilon, rule, snapshots, noise, k=k))
+    return list(simulate_series(graph, MEMBERS, epsilon, rule, snapshots, noise, k=k))
 
 
 def test_lists_are_those_of_refresh(graph, tmp_path):
