@@ -350,6 +350,15 @@ def test_an_explanation_adds_up_to_the_probability(predicted):
         predicted.explain(0)  # has a label
 
 
+@pytest.mark.parametrize(
+    ("more", "told"), [(1, "and 1 less probable class"), (6, "and 6 less probable classes")]
+)
+def test_an_explanation_counts_the_classes_it_leaves_out(predicted, more, told):
+    reasons = predicted.explain(1)
+    longer = replace(reasons, lines=reasons.lines[:1] * (5 + more))
+    assert str(longer).splitlines()[-1].strip() == told
+
+
 def test_a_useless_graph_is_not_used():
     shuffled = np.random.default_rng(1).permutation(2400)
     labels = {int(shuffled[v]): name for v, name in MANY_LABELS.items()}

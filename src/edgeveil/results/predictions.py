@@ -119,10 +119,8 @@ class Explanation:
                 f"  {line.class_}: {line.without_graph:.0%} without the graph; neighbours named "
                 f"it {heard} (noise about {self.noise_scale:.2g}); {line.probability:.0%} with it"
             )
-        if len(self.lines) > _EXPLAINED:
-            words.append(
-                f"  and {counted(len(self.lines) - _EXPLAINED, 'less probable class')[:-1]}"
-            )
+        if (others := len(self.lines) - _EXPLAINED) > 0:
+            words.append(f"  and {others:,} less probable class{'es' if others > 1 else ''}")
         return "\n".join(words)
 
 
