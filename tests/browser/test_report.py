@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import pytest
@@ -16,6 +17,13 @@ from edgeveil.report import PageData, page_from_releases
 from edgeveil.report.spending import spending_of
 from edgeveil.series import refresh
 from edgeveil.series.suggesting import suggest
+
+# How many lines the text of each element takes.
+LINES = """all => all.map(e => {
+  const range = document.createRange();
+  range.selectNodeContents(e);
+  return new Set([...range.getClientRects()].map(box => box.top)).size;
+})"""
 
 
 @dataclass
@@ -108,6 +116,17 @@ def test_a_phone_shows_list_and_spending_without_sideways_scrolling(visit, tmp_p
     assert page.locator("#list tbody tr").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.evaluate("innerWidth") == 390
+
+
+def test_a_phone_shows_ranks_and_words_on_one_line(visit, own, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
+    made = suggest(own.graph, own.names[:1], epsilon=1.0, ledger=ledger, label="friends", k=12)
+    page = visit(page_from_releases([made], title="t", ledger=ledger), width=390).page
+    page.locator(".spent path").wait_for()
+    ranks = page.locator("#list tbody td:first-child").evaluate_all(LINES)
+    assert ranks == [1] * 12
+    label = page.locator(".spends tbody td", has_text=re.compile("^friends$"))
+    assert label.evaluate_all(LINES) == [1]
 
 
 def test_a_public_ranking_is_for_anyone_and_a_seeded_one_for_nobody(visit):
