@@ -126,7 +126,7 @@ function confusion(width: number, classes: string[], quality: Quality): SVGEleme
   const short = (i: number): string => shorten(classes[i] as string, LETTERS);
   const longest = Math.max(...classes.map((_, i) => short(i).length));
   const left = Math.min(12 + 7 * longest, 0.34 * width);
-  const turned = 7 * longest > (width - left) / classes.length;
+  const turned = 8 * (longest + 1) > (width - left) / classes.length; // or they would touch
   const top = !numbered ? 8 : turned ? Math.min(12 + 6 * longest, 96) : 22;
   const picture = Plot.plot({
     width,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -105,6 +106,19 @@ def test_a_phone_needs_no_sideways_scrolling_however_many_classes(visit, classes
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.evaluate("innerWidth") == 390
     assert page.locator(".by-class tbody tr").count() == classes
+
+
+@pytest.mark.parametrize("count", [4, 10, 12])
+def test_names_of_classes_above_the_matrix_do_not_touch(visit, count):
+    years = [str(2006 + i) for i in range(count)]
+    page = visit(PageData(title="Years", predictions=predictions(years)), width=390).page
+    page.locator(".matrix svg").wait_for()
+    names = page.locator('.matrix [aria-label="x-axis tick label"] text')
+    assert names.all_text_contents() == years
+    turned = names.first.evaluate("e => e.getCTM().b !== 0")
+    boxes = names.evaluate_all("all => all.map(e => [e.getBBox().width, e.getCTM().e])")
+    gap = min(b[1] - a[1] - a[0] for a, b in pairwise(boxes))
+    assert turned or gap >= 3
 
 
 def test_without_a_sample_or_privacy_the_page_says_so(visit):
