@@ -102,6 +102,8 @@ def evaluate(
     place = graph or over_time
     if place is None or (graph is not None and over_time is not None):
         raise ParameterError("give a graph, or a history with --over-time")
+    if protocol == "classification" and labels is None:
+        raise ParameterError("--protocol classification is measured on known labels: --labels FILE")
     if over_time is not None and (protocol == "rankings" or mechanism is not None):
         raise ParameterError("--over-time measures lists of a series: no rankings, no --mechanism")
     if over_time is not None and reading != options.GRAPH_FILE:
