@@ -110,12 +110,14 @@ def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_
         "members": 40, "newcomers": 40, "left_out": 0, "epsilon_each": 1.0, "least_left": 2.0,
     }  # fmt: skip
     assert not (weeks / "f.ledger.series").exists()
+    assert "40 of 40 members would be charged, once." in " ".join(done.stderr.split())
     line = f"{WEEKLY.format(1)} --date 2026-11-01"
     code, said = on_a_terminal(line, "n\n")
     assert (code, charged()) == (1, 0.0)
     assert "charged epsilon = 1 each, once" in " ".join(said.split())
     assert on_a_terminal(line, "y\n")[0] == 0
     assert charged() == 1.0
+    assert "Nobody would be charged." in run(f"{WEEKLY.format(2)} --dry-run").stderr
     code, said = on_a_terminal(f"{WEEKLY.format(2)} --date 2026-11-08", "")
     assert (code, "Go on?" in said) == (0, False), "nobody would be charged"
 

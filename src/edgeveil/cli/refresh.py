@@ -155,7 +155,10 @@ def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None
     )
     title = f"price of a refresh, {name}"
     print_table(columns, [row], style=how.format, about={"dry_run": True}, title=title)
-    say("Dry run: nothing was merged, charged or drawn.")
+    would = "Nobody would be charged."
+    if price.n_newcomers:
+        would = f"{some_of(price.n_newcomers, price.n_members, 'member')} would be charged, once."
+    say(f"Dry run: nothing was merged, charged or drawn. {would}")
     if price.n_left_out == price.n_members:
         raise BudgetError("no member's budget allows a series")
 
