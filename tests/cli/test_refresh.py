@@ -288,6 +288,15 @@ def test_report_of_a_series_refuses_what_it_does_not_have(weeks, run, words, cod
     assert not Path("page.html").exists()
 
 
+def test_a_second_refresh_in_a_day_is_dated_to_the_minute(weeks, run):
+    for number in (1, 2):
+        run(WEEKLY.format(number))
+    when = re.compile(r"snapshot 2 \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\)")
+    assert when.search(" ".join(run(f"{SINGLE} --member member3").stderr.split()))
+    run(REPORT)
+    assert when.search(_page()["summary"][0])
+
+
 def test_report_without_a_graph_or_a_series_says_what_is_missing(weeks, run):
     done = run(f"{REPORT} --member member3 --epsilon 1")
     assert done.returncode == 2

@@ -28,6 +28,15 @@ def some_of(number: int, total: int, what: str, verb: str = "") -> str:
     return f"{number:,} of {counted(total, what)} {_agreeing(number, verb)}".rstrip()
 
 
+def date_in_words(text: str) -> str:
+    """A date as it is; a time to the minute.
+
+    >>> date_in_words("2026-11-16"), date_in_words("2026-11-16T08:30:59+00:00")
+    ('2026-11-16', '2026-11-16 08:30 UTC')
+    """
+    return text if "T" not in text else f"{text[:10]} {text[11:16]} UTC"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The known word that is nearest to this one, as the end of a sentence; "" if none is near.
 

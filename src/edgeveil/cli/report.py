@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
 from edgeveil._internal.checks import check_int
-from edgeveil._internal.words import counted
+from edgeveil._internal.words import counted, date_in_words
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import LedgerError, ParameterError
@@ -138,7 +138,7 @@ def _report_series(
     about = f"Series {name}: epsilon = {epsilon:g} for all lists of a member together"
     if now.about.until:
         snapshot = now.history.snapshots[now.about.until - 1]
-        about += f", as of its snapshot {snapshot.number} ({snapshot.date})"
+        about += f", as of its snapshot {snapshot.number} ({date_in_words(snapshot.date or '')})"
     if how.dry_run:
         say(f"Dry run. {about}: nobody is charged for its lists.")
         return

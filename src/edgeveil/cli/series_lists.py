@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from edgeveil._internal.words import counted
+from edgeveil._internal.words import counted, date_in_words
 from edgeveil.cli.output import say
 from edgeveil.cli.releasing import Setup, deliver, say_guarantee
 from edgeveil.errors import ParameterError
@@ -49,7 +49,7 @@ def write_series_lists(
     about = made.provenance
     words = (
         f"From the series of {name}, as of its snapshot {about.parameters['snapshot']} "
-        f"({about.created}): nobody is charged for it."
+        f"({date_in_words(about.created)}): nobody is charged for it."
     )
     if how.dry_run:
         say(f"Dry run. {words}")
