@@ -298,9 +298,10 @@ def test_a_second_refresh_in_a_day_is_dated_to_the_minute(weeks, run):
 
 
 def test_report_without_a_graph_or_a_series_says_what_is_missing(weeks, run):
-    done = run(f"{REPORT} --member member3 --epsilon 1")
-    assert done.returncode == 2
-    assert "name the graph" in done.stderr
+    for words in ("--member member3 --epsilon 1", ""):
+        done = run(f"{REPORT} {words}")
+        assert done.returncode == 2
+        assert "the ledger has no series 'friends': name the graph" in done.stderr
 
 
 def test_excluded_pairs_are_on_no_list_that_is_shown(weeks, run):

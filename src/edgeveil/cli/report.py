@@ -66,6 +66,12 @@ def report(
     from edgeveil.series.campaign import is_series
 
     of_series = how.ledger is not None and is_series(ev.Ledger.open(how.ledger), how.label)
+    if graph is None and not of_series:
+        missing = "" if how.ledger is None else f"the ledger has no series {how.label!r}: "
+        raise ParameterError(
+            f"{missing}name the graph: edgeveil report friends.csv; only lists of a series "
+            "(--ledger, --label) need none"
+        )
     named = (lists.member is not None) + (lists.members is not None)
     if named != 1 and not (of_series and not named and per_member is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
@@ -78,11 +84,7 @@ def report(
     if of_series:
         _report_series(graph, lists, shown, accuracy, out, per_member, how)
         return
-    if graph is None:
-        raise ParameterError(
-            "name the graph: edgeveil report friends.csv; only lists of a series (--ledger, "
-            "--label) need none"
-        )
+    assert graph is not None  # refused above
     choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
     setup, private, chosen, wanted = read_for_lists(graph, lists, how, choose, per_member, ".html")
     _check_number(len(wanted))
