@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-_ONE = {"are": "is", "were": "was", "have": "has"}
+_ONE = {"are": "is", "were": "was", "have": "has", "do": "does"}
 
 
 def counted(number: int, what: str, verb: str = "") -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.words import counted
 from edgeveil.errors import InputError
 from edgeveil.graph._csr import MOST_NODES
 from edgeveil.graph.graph import Graph, index_type
@@ -89,7 +90,9 @@ class Chunk:
             outside = np.maximum(u, v) >= len(nodes)
         if outside.any():
             many = int(outside.sum())
-            reason = f"an edge names a node that is not in the node list ({many} edges do)"
+            reason = (
+                f"an edge names a node that is not in the node list ({counted(many, 'edge', 'do')})"
+            )
             raise self.explain(RowError(reason, int(outside.argmax())))
         return u, v
 

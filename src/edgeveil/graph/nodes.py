@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import is_whole
+from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 
 NodeId = int | str
@@ -355,7 +356,7 @@ class NodeSet:
         if repeated:  # the node set is public, so they may be named
             often = [node for node, count in Counter(ids.tolist()).items() if count > 1]
             named = ", ".join(map(repr, often[:_NAMED])) + (", ..." if often[_NAMED:] else "")
-            raise InputError(f"{repeated} node ids occur more than once: {named}")
+            raise InputError(f"{counted(repeated, 'node id', 'occur')} more than once: {named}")
 
 
 def _as_int64(ids: Any) -> IntArray | None:

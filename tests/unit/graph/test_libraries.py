@@ -130,7 +130,7 @@ def test_igraph_is_numbered_or_named():
 def test_igraph_names_must_be_distinct():
     source = igraph_graph()
     source.vs["name"] = ["a", "a", "b", "c"]
-    with pytest.raises(InputError, match="occur more than once"):
+    with pytest.raises(InputError, match="occurs more than once"):
         as_graph(source)
 
 

@@ -56,7 +56,7 @@ def test_ids_in_memory_and_node_sets_pass_through():
     ("text", "expected"),
     [
         ("", "holds no node id"),
-        ("1\n1\n", "1 node ids occur more than once"),
+        ("1\n1\n", "1 node id occurs more than once"),
         ("a\n" + "9" * 30 + "\nb", None),
         (b"a\n\xff\n", "line 2: not UTF-8"),
     ],

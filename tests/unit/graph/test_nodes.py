@@ -89,7 +89,7 @@ def test_the_wrong_kind_of_id_gets_a_hint():
         ([None], "NoneType"),
         ([True, False], "bool"),
         ([(1, 2)], "tuple"),
-        ([1, 1, 2], "1 node ids occur more than once"),
+        ([1, 1, 2], "1 node id occurs more than once"),
         (["a", "a"], "more than once"),
         ([2**70], "64 bits"),
     ],

@@ -36,7 +36,7 @@ def test_every_arrow_table_is_an_edge_list(table):
 def test_a_table_is_read_on_the_node_list(table):
     graph = as_graph(table(NAMES), nodes=["zoë", "eve", "bob", "ann"])
     assert [int(d) for d in graph.degrees] == [1, 0, 2, 1]
-    with pytest.raises(InputError, match=r"row 2: an edge names a node .* \(1 edges do\)"):
+    with pytest.raises(InputError, match=r"row 2: an edge names a node .* \(1 edge does\)"):
         as_graph(table(NAMES), nodes=["ann", "bob"])
 
 
@@ -132,7 +132,7 @@ def test_a_list_of_pairs_is_an_edge_list(outer):
 def test_a_list_of_pairs_is_read_on_the_node_list_and_with_directions():
     graph = as_graph([("ann", "bob")], nodes=["zoë", "bob", "ann"])
     assert [int(d) for d in graph.degrees] == [0, 1, 1]
-    with pytest.raises(InputError, match=r"row 2: an edge names a node .* \(1 edges do\)"):
+    with pytest.raises(InputError, match=r"row 2: an edge names a node .* \(1 edge does\)"):
         as_graph([("ann", "bob"), ("bob", "zoë")], nodes=["ann", "bob"])
     arcs = as_graph([("ann", "bob"), ("zoë", "bob")], directed="keep")
     assert arcs.directed
