@@ -14,6 +14,7 @@ from edgeveil._internal import source as _source
 from edgeveil.cli.compiling import announce_compilation
 
 SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
+RANK = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]  # few loops
 CHECKED = """
 import importlib, sys
 from edgeveil.cli.app import main
@@ -58,15 +59,14 @@ def test_warmup_compiles_every_loop_and_then_no_command_has_to(process, tmp_path
     assert "loops compiled in " in done.stderr
     assert str(tmp_path / "kept") in done.stderr
     assert "Everything was compiled before" in process("warmup", **kept).stderr
-    rank = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]
-    for words in (SUGGEST, [*SUGGEST, "--directed", "keep"], rank):
+    for words in (SUGGEST, [*SUGGEST, "--directed", "keep"], RANK):
         done = process(*words, **kept)
         assert done.returncode == 0
         assert "ompiling" not in done.stderr, words
 
 
 def test_before_the_first_loop_is_compiled_a_line_says_how_long_it_takes(process, tmp_path):
-    done = process(*SUGGEST, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    done = process(*RANK, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
     assert done.returncode == 0
     line = "Compiling for this machine, once: about 6 s (`edgeveil warmup` does it ahead)."
     assert done.stderr.splitlines()[0] == line
@@ -80,7 +80,7 @@ def test_a_package_that_cannot_be_written_to_and_no_home_are_one_line(process, t
     (package / "__pycache__").touch()  # no folder can be made there, not even by root
     (tmp_path / "home").touch()
     nowhere = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(tmp_path / "home")}
-    done = process(*SUGGEST, **nowhere)
+    done = process(*RANK, **nowhere)
     assert done.returncode == 0
     first, *others = done.stderr.splitlines()
     assert "about 6 s at every call" in first
