@@ -355,8 +355,10 @@ def _peers(graph: Graph, epsilon: float) -> Iterator[tuple[str, Method]]:
     """Peers, each a function of the task; predictions for each number of hops."""
     adjacency = graph.adjacency().astype(np.float64)
 
-    def noisy(method: Any, sensitivity: float, task: Task) -> Iterable[Nodes]:
-        return method(adjacency, *_given(task), epsilon, sensitivity, task.split)  # type: ignore[no-any-return]
+    def noisy(
+        method: Callable[..., Iterable[Nodes]], sensitivity: float, task: Task
+    ) -> Iterable[Nodes]:
+        return method(adjacency, *_given(task), epsilon, sensitivity, task.split)
 
     def naming(true_labels: bool, task: Task) -> Iterable[Nodes]:
         return peers.lpgnet(adjacency, *_given(task), epsilon, task.split, true_labels=true_labels)
