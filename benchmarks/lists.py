@@ -26,8 +26,8 @@ from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.jobs import Local
 from edgeveil.jobs.tasks import Metadata, Part, Task
 from edgeveil.mechanisms.base import local_views
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.run import rows_after, shared_part
-from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.results.provenance import Provenance
 
 __all__ = ["run"]

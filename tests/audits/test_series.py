@@ -9,8 +9,8 @@ from edgeveil.estimate import lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import local_views
+from edgeveil.mechanisms.member_lists import SuggestWindow
 from edgeveil.mechanisms.run import make_rows
-from edgeveil.mechanisms.suggest import SuggestWindow
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.testing.guessing import learn

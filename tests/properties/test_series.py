@@ -24,7 +24,7 @@ from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.base import local_views
-from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
+from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import to_lattice
 from edgeveil.privacy.statistic import NoisedTail, Tail

@@ -13,7 +13,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph.exclusions import Exclusion
 from edgeveil.graph.nodes import NodeId
 from edgeveil.mechanisms import Mechanism
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.series.suggesting import read_series_lists
 
 

@@ -26,7 +26,7 @@ from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs import release
 from edgeveil.mechanisms.base import Mechanism
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.noise import NoiseSource
 
 Vector = npt.NDArray[np.float64]

@@ -38,8 +38,8 @@ from edgeveil.evaluation.hits import (
 )
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.graph import Graph
+from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
 from edgeveil.mechanisms.run import rows_after, shared_numbers
-from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series.evidence import lists_from, merge_windows
 from edgeveil.series.history import History

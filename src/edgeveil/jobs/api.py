@@ -20,8 +20,8 @@ from edgeveil.jobs.naming import SAY_EPSILON, make_by_name
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism, check_mechanism, check_model
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.own_list import OwnListEmbedding
-from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.results.release import Release
 
 __all__ = [

@@ -25,7 +25,7 @@ from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked
 from edgeveil.jobs.tasks import ListOptions, Local, Metadata
 from edgeveil.ledger import Price
 from edgeveil.mechanisms.base import Mechanism
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.release import Release
 from edgeveil.results.release_folder import ReleaseFolder, Result, part_name

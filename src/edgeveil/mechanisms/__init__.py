@@ -11,9 +11,9 @@ from edgeveil.mechanisms.capped_flow import (
 )
 from edgeveil.mechanisms.dp_push_flow import DPPushFlow
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.mechanisms.own_list import OwnListEmbedding
-from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 
 __all__ = [

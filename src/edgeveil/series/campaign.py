@@ -15,7 +15,7 @@ from edgeveil.jobs.keys import code_of, describe, parameters_of
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.prices import NANO
 from edgeveil.ledger.snapshots import SERIES, plain_label
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, SeriesManifest

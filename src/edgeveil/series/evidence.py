@@ -16,7 +16,7 @@ from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import local_views
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 
 Indices = npt.NDArray[np.int64]
 

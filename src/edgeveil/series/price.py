@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edgeveil.graph.graph import Graph
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.snapshots import SERIES
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.series.campaign import series_campaign, series_to_refresh
 from edgeveil.series.history import check_node_list
 

@@ -42,7 +42,7 @@ from edgeveil.jobs.request import Progress, candidates_of, graph_of
 from edgeveil.jobs.stored import read_shared
 from edgeveil.jobs.tasks import Engine, Local, Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
+from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised, digest_of
 from edgeveil.results.nouns import Nouns

@@ -19,7 +19,7 @@ from edgeveil.jobs.job import release
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
-from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import Current, current_series, had_series, series_campaign
 from edgeveil.series.refresh import Series, candidates_in, popularity

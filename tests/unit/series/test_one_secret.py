@@ -17,8 +17,8 @@ from edgeveil.jobs import keys
 from edgeveil.jobs.keys import noise_for
 from edgeveil.jobs.stored import read_shared
 from edgeveil.ledger import Ledger
+from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
 from edgeveil.mechanisms.run import shared_numbers
-from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.series import WindowRule
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
 
