@@ -41,6 +41,9 @@ COMMANDS = {
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 
+# Modules of groups of commands; every other module has the name of its command.
+_GROUPS = {"history": "history_commands", "ledger": "ledger_commands"}
+
 _HELP = """Suggestions, rankings, embeddings from a private graph, with a guarantee for every edge.
 
 Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20"""
@@ -80,7 +83,7 @@ def make_app(*, summaries: bool = False) -> App:
         suppress_keyboard_interrupt=False,  # main reports what was charged
     )
     for place, (name, summary) in enumerate(COMMANDS.items()):
-        path = f"edgeveil.cli.{name}:{name}"
+        path = f"edgeveil.cli.{_GROUPS.get(name, name)}:{name}"
         if summaries:
             app.command(path, name=name, sort_key=place, help=summary)
         else:
