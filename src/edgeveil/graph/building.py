@@ -28,11 +28,11 @@ from edgeveil._internal.files import write_atomically, write_note
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph._csr import MOST_NODES
+from edgeveil.graph.columns import Columns, Reading, refuse_two_kinds
 from edgeveil.graph.edges import IdIndex, index_of, sort_ids, sorted_nodes
 from edgeveil.graph.graph import Directed, ReadReport, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, NodeSet, check_ids
-from edgeveil.graph.picking import Columns, Reading, refuse_two_kinds
 from edgeveil.graph.read import check_edge_list, chunks_of
 from edgeveil.graph.rows_on_disk import write_rows
 from edgeveil.graph.saved import (

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError
 from edgeveil.graph._csr import MOST_NODES
+from edgeveil.graph.columns import Reading, refuse_two_kinds
 from edgeveil.graph.graph import Graph, index_type
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.graph.picking import Reading, refuse_two_kinds
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,7 @@ import numpy as np
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError
 from edgeveil.graph import lines
-from edgeveil.graph.column_names import is_header_of_nodes
+from edgeveil.graph.columns import is_header_of_nodes
 from edgeveil.graph.edges import SHOWN
 from edgeveil.graph.lines import is_integer
 from edgeveil.graph.nodes import MISSING, Ids, NodeSet, check_ids, integer_of

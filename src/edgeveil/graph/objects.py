@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError
-from edgeveil.graph.column_names import is_header_of_ids, likely_pair
+from edgeveil.graph.columns import Columns, Reading, is_header_of_ids, likely_pair, refuse_two_kinds
 from edgeveil.graph.edges import with_text_ids
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.lines import refuse_url
 from edgeveil.graph.matrices import read_array, read_matrix, row_nodes
 from edgeveil.graph.node_lists import Nodes, node_set, read_nodes
 from edgeveil.graph.nodes import Ids, NodeId, NodeSet, check_ids
-from edgeveil.graph.picking import Columns, Reading, refuse_two_kinds
 from edgeveil.graph.tables import collect, is_weight, read_rows, read_table, weight_of
 
 Array = npt.NDArray[np.int64]

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph.columns import Columns, Reading
 from edgeveil.graph.edges import Chunk, graph_of, with_text_ids
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.graph.matrices import load_adjacency, load_mat, read_matrix, read_matrix_market
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, check_ids
-from edgeveil.graph.picking import Columns, Reading
 from edgeveil.graph.saved import open_graph
 from edgeveil.graph.tables import PARQUET, parquet_chunks
 from edgeveil.graph.text import text_chunks, with_notes

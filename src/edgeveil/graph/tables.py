@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil._internal.checks import is_number
 from edgeveil.errors import InputError
+from edgeveil.graph.columns import SAMPLE, Picked, Reading, pick_columns
 from edgeveil.graph.edges import SHOWN, Chunk, RowError, graph_of
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import LONGEST_ID, MISSING, NodeSet
-from edgeveil.graph.picking import SAMPLE, Picked, Reading, pick_columns
 
 if TYPE_CHECKING:
     import polars as pl

@@ -20,13 +20,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgeveil.errors import InputError, ReadingWarning
-from edgeveil.graph import lines, picking
-from edgeveil.graph.column_names import IDS, OTHERS, is_header_of_ids
+from edgeveil.graph import lines
+from edgeveil.graph.columns import (
+    IDS,
+    OTHERS,
+    SAMPLE,
+    Reading,
+    is_header_of_ids,
+    is_number,
+    is_time,
+    pick_columns,
+)
 from edgeveil.graph.edges import SHOWN, Chunk, Indexed, RowError, index_columns
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.lines import is_integer
 from edgeveil.graph.nodes import INTEGER, LONGEST_ID, MISSING, NodeSet
-from edgeveil.graph.picking import Reading, is_number
 from edgeveil.graph.tables import count_weighted
 
 if TYPE_CHECKING:
@@ -94,7 +102,7 @@ def text_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Ch
 def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     """Detect the layout from the first lines of a file."""
     header, nodes = reading.header, reading.nodes
-    first_lines = islice(lines.data_lines(data), picking.SAMPLE + 1)
+    first_lines = islice(lines.data_lines(data), SAMPLE + 1)
     head = [
         # bytes after the first edge that are not UTF-8 are reported when all lines are read
         (start, lines.decode(line, where) if i < 2 else line.decode(errors="replace"), number)
@@ -112,7 +120,7 @@ def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     names = rows.pop(0) if header else None
     body, _, line = head[int(header)] if rows else (len(data), "", 1)
     width = len(names or rows[0])
-    picked = picking.pick_columns(names, rows, reading, str(path))
+    picked = pick_columns(names, rows, reading, str(path))
     return Layout(
         path=path,
         delimiter=delimiter,
@@ -135,7 +143,7 @@ def _has_header(rows: list[list[str]]) -> bool:
         # user1 and user2 are ids if one of them occurs again
         return not any(name in row[:2] for name in top[:2] for row in rows[1:])
     if len(top) > 2 and any(
-        name.lower() in OTHERS and (is_number(text) or picking.is_time(text))
+        name.lower() in OTHERS and (is_number(text) or is_time(text))
         for name, text in zip(top, below, strict=False)
     ):
         return True

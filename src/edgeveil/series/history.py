@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph.columns import Columns
 from edgeveil.graph.graph import MOST_SNAPSHOTS, UNKNOWN, Directed, Graph
 from edgeveil.graph.node_lists import Nodes
 from edgeveil.graph.nodes import Ids, NodeId, NodeSet
-from edgeveil.graph.picking import Columns
 from edgeveil.series.history_ids import IntArray, grow, without_ids
 from edgeveil.series.history_state import (
     HistoryManifest,

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from edgeveil._internal.checks import is_number
 from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph.columns import Columns, Reading, are_seconds, refuse_two_kinds
 from edgeveil.graph.edges import Chunk, RowError, endpoints_of
 from edgeveil.graph.graph import MOST_SNAPSHOTS, Directed, Graph, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, check_ids
-from edgeveil.graph.picking import Columns, Reading, are_seconds, refuse_two_kinds
 from edgeveil.graph.read import check_edge_list, chunks_of
 
 if TYPE_CHECKING:

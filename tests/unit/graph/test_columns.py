@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edgeveil.errors import InputError, ReadingWarning
-from edgeveil.graph.column_names import likely_pair
+from edgeveil.graph.columns import likely_pair
 from edgeveil.graph.io import read_graph
 from edgeveil.graph.node_lists import read_nodes
 
