@@ -25,8 +25,8 @@ from benchmarks.graphs import draw_spread_ends
 from benchmarks.measure import summary
 from benchmarks.settings import Settings
 from edgeveil import NodeSet, NoiseSource, open_graph, suggest
+from edgeveil.graph.building import build_graph
 from edgeveil.graph.datasets import social_network
-from edgeveil.graph.io import build_graph
 from edgeveil.jobs import Local
 
 __all__ = ["run"]

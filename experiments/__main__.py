@@ -17,7 +17,7 @@ from edgeveil.cli.interrupts import watching
 from edgeveil.cli.output import say
 from edgeveil.errors import EdgeveilError
 from edgeveil.graph.datasets import LabelledGraph, load_blogcatalog, load_pos
-from edgeveil.graph.io import read_graph
+from edgeveil.graph.read import read_graph
 from edgeveil.report import write_page
 from experiments import EXPERIMENTS, reproduce
 from experiments.attributed import load_attributed

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from edgeveil.graph.datasets import LabelledGraph, load_blogcatalog
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import read_graph
 from edgeveil.graph.matrices import load_mat
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
 
 __all__ = ["Attributed", "attributed", "load_attributed"]
 

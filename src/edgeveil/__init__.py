@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from edgeveil.evaluation.own_graph import evaluate
     from edgeveil.graph import datasets as datasets
     from edgeveil.graph.graph import Graph
-    from edgeveil.graph.io import as_graph, open_graph, read_graph, save_graph
     from edgeveil.graph.nodes import NodeSet
+    from edgeveil.graph.objects import as_graph
+    from edgeveil.graph.read import read_graph
+    from edgeveil.graph.saved import open_graph, save_graph
     from edgeveil.jobs import embed, price, rank, release, release_to
     from edgeveil.jobs.advice import recommended
     from edgeveil.jobs.aggregating import aggregate
@@ -93,7 +95,9 @@ _HOMES = {
     "evaluation.own_graph": "evaluate",
     "graph.graph": "Graph",
     "series.history": "History",
-    "graph.io": "as_graph open_graph read_graph save_graph",
+    "graph.objects": "as_graph",
+    "graph.read": "read_graph",
+    "graph.saved": "open_graph save_graph",
     "ledger": "Ledger",
     "graph.nodes": "NodeSet",
     "privacy.guarantee": "Guarantee",

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from edgeveil import Ledger, NodeSet, Predictions
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import save_graph
+from edgeveil.graph.saved import save_graph
 from tests.cli.test_json import validator
 
 MEMBERS, LABELLED = 1400, 1050  # a tenth of the labels is over 100: accuracy is said

@@ -16,7 +16,7 @@ import pytest
 import edgeveil
 from edgeveil.cli import app as cli_app
 from edgeveil.cli.options import EmbeddingMechanism, ListMechanism, ScoreMechanism
-from edgeveil.graph.io import open_graph
+from edgeveil.graph.saved import open_graph
 
 
 def test_rank_gives_json_with_its_guarantee(folder):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from edgeveil.graph.io import open_graph
+from edgeveil.graph.saved import open_graph
 
 LIST = "--epsilon 1 --insecure-seed 1 --format json"
 

@@ -8,7 +8,7 @@ import pytest
 
 from edgeveil.cli import app
 from edgeveil.graph.datasets import social_network
-from edgeveil.graph.io import save_graph
+from edgeveil.graph.saved import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.series.suggesting import suggest
 

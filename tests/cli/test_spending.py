@@ -42,7 +42,7 @@ def test_plan_names_what_one_more_series_may_cost(used, capsys):
 
 
 def test_plan_with_the_graph_says_what_each_epsilon_buys(used, capsys, tmp_path):
-    from edgeveil.graph.io import save_graph
+    from edgeveil.graph.saved import save_graph
 
     save_graph(social_network(400, average_degree=20).graph, tmp_path / "graph")
     words = "ledger plan friends.ledger --graph graph --format json"

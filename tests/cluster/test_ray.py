@@ -19,7 +19,7 @@ import pytest
 
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.datasets import social_network
-from edgeveil.graph.io import save_graph
+from edgeveil.graph.saved import save_graph
 from edgeveil.jobs import Local, Ray, embed, keys, ray_cluster, release, release_to
 from edgeveil.jobs.ray_cluster import GraphFolder, _run_part
 from edgeveil.jobs.tasks import Part, Task

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from edgeveil.cli.app import main
 from edgeveil.errors import InputError
-from edgeveil.graph.io import read_graph
+from edgeveil.graph.read import read_graph
 from tests.fuzz.malformed import KINDS, WORDS, Case, check_case, damage, make_case, quiet, samples
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.graph.io import build_graph, open_graph, read_graph, save_graph
+from edgeveil.graph.building import build_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph, save_graph
 
 names = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Z")), min_size=1, max_size=4

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.graph.graph import UNKNOWN, Graph
-from edgeveil.graph.io import open_graph, save_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.saved import open_graph, save_graph
 from edgeveil.series import merging
 from edgeveil.series.history import History
 

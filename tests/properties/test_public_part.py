@@ -20,7 +20,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph, read_graph, save_graph
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import save_graph
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 

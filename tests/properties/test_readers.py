@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import InputError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph, open_graph, read_graph, save_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph, save_graph
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from edgeveil.graph.io import save_graph
+from edgeveil.graph.saved import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.series import refresh
 from edgeveil.serve.tokens import new_key, sign

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import save_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.saved import save_graph
 from tests.serve.running import Service
 
 

@@ -15,8 +15,8 @@ import pytest
 import edgeveil as ev
 from edgeveil.errors import LedgerError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import save_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.saved import save_graph
 from edgeveil.ledger.accounts import is_window
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder

@@ -11,8 +11,8 @@ import pytest
 
 from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import read_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
 from edgeveil.jobs import drawing, keys, price, release, release_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (

@@ -42,8 +42,8 @@ def convert(
     from edgeveil._internal.memory import total_memory
     from edgeveil.cli.reading import read_and_say, say_what_was_read
     from edgeveil.errors import ParameterError
-    from edgeveil.graph.io import build_graph, open_graph, save_graph
-    from edgeveil.graph.saved import check_target
+    from edgeveil.graph.building import build_graph
+    from edgeveil.graph.saved import check_target, open_graph, save_graph
 
     if len(paths) < 2:
         raise ParameterError("name the graph file, or all its parts, and then the folder to write")

@@ -19,9 +19,9 @@ from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
 from edgeveil.graph.exclusions import Exclusion, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import read_graph
 from edgeveil.graph.node_lists import read_nodes
 from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.graph.read import read_graph
 
 TABLES = (".parquet", ".json", ".csv")
 

@@ -58,8 +58,8 @@ def token(
 
 def _check_member(member: str, graph: Path | None, nodes: Path | None) -> None:
     """Refuse a member whom the service would not know. The node set is public."""
-    from edgeveil.graph.io import read_graph
     from edgeveil.graph.node_lists import read_nodes
+    from edgeveil.graph.read import read_graph
 
     if graph is None and nodes is None:
         return

@@ -1,4 +1,4 @@
-"""Compiled loops that scatter arcs into buckets of rows (`_csr`) and number ids (`io.edges`)."""
+"""Compiled loops that scatter arcs into buckets of rows (`_csr`) and number ids (`edges`)."""
 
 from __future__ import annotations
 

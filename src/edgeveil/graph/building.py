@@ -108,7 +108,7 @@ def build_graph(
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from edgeveil.graph.io import open_graph
+    >>> from edgeveil.graph.saved import open_graph
     >>> with TemporaryDirectory() as folder:
     ...     for name, edges in (("a.csv", "ann,bob\nbob,cem\n"), ("b.csv", "bob,ann\n")):
     ...         _ = Path(folder, name).write_text(edges)

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import read_graph
 from edgeveil.graph.matrices import load_mat
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
 
 __all__ = ["LabelledGraph", "load_blogcatalog", "load_pos", "social_network"]
 

@@ -19,7 +19,7 @@ from typing import Any
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import open_graph
+from edgeveil.graph.saved import open_graph
 from edgeveil.jobs.keys import code_of
 from edgeveil.jobs.tasks import Part, Parts, Task
 from edgeveil.privacy.noise import NoiseKey

@@ -20,8 +20,9 @@ from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.lists import STORED
 from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
 from edgeveil.jobs.keys import code_of, describe, parameters_of
 from edgeveil.jobs.tasks import Engine, ListOptions, Local, Metadata
 from edgeveil.ledger import Campaign, Ledger, Price

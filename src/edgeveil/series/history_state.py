@@ -1,7 +1,7 @@
 """The folder of a history. A new state replaces the old one atomically.
 
     history.json      snapshots, forgotten and returned indices, and the name of the current state
-    state-*/          a graph folder with `first_seen` (`io.folder`), and two more arrays:
+    state-*/          a graph folder with `first_seen` (`graph.saved`), and two more arrays:
       current.npy       for every entry, whether the edge is in the latest snapshot
       present.npy       for every node, whether it is in the latest snapshot
     lock              held while writing

@@ -19,8 +19,10 @@ import pytest
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import _csr, lines
 from edgeveil.graph import rows_on_disk as rows
-from edgeveil.graph.io import build_graph, open_graph, read_graph, save_graph
+from edgeveil.graph.building import build_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph, save_graph
 
 SMALL = 3_000  # bytes: a dozen rows a piece, a few hundred keys a group
 
@@ -152,7 +154,7 @@ def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monke
 def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
     code = (
         "import os, signal, sys\n"
-        "from edgeveil.graph.io import build_graph\n"
+        "from edgeveil.graph.building import build_graph\n"
         "def kill(what, done, total):\n"
         f"    if what == {step!r} and 2 * done >= total: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"build_graph(sys.argv[2:], sys.argv[1], memory={SMALL}, progress=kill)\n"
@@ -314,7 +316,9 @@ def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
 _PEAK = """
 import sys
 from pathlib import Path
-from edgeveil.graph.io import build_graph, read_graph, save_graph
+from edgeveil.graph.building import build_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import save_graph
 from edgeveil.graph.nodes import NodeSet
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -6,8 +6,8 @@ import pytest
 
 from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph.columns import likely_pair
-from edgeveil.graph.io import read_graph
 from edgeveil.graph.node_lists import read_nodes
+from edgeveil.graph.read import read_graph
 
 
 @pytest.mark.parametrize(

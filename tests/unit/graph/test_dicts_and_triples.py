@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from edgeveil.errors import InputError
-from edgeveil.graph.io import as_graph
+from edgeveil.graph.objects import as_graph
 
 EDGES = [("ann", "bob"), ("bob", "cem")]
 EXPECTED = as_graph(EDGES)

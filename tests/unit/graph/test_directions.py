@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.errors import EdgeveilError, InputError
-from edgeveil.graph.io import as_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.objects import as_graph
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import Provenance
 from edgeveil.results.release import Release

@@ -21,8 +21,9 @@ import pytest
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import saved as folder
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import open_graph, read_graph, save_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph, save_graph
 
 GRAPHS = {
     "range": Graph.from_edges([0, 1, 1, 0, 2], [1, 2, 0, 1, 2], NodeSet.range(4), weighted=2),
@@ -167,7 +168,7 @@ def test_a_real_interrupt_while_saving_leaves_the_whole_graph_or_nothing(tmp_pat
     code = (
         "import sys, numpy as np\n"
         "from edgeveil.graph.graph import Graph\n"
-        "from edgeveil.graph.io import save_graph\n"
+        "from edgeveil.graph.saved import save_graph\n"
         "from edgeveil.graph.nodes import NodeSet\n"
         "n = 200_000; ring = np.arange(n)\n"
         "graph = Graph.from_edges(ring, (ring + 1) % n, NodeSet.range(n))\n"

@@ -17,7 +17,7 @@ from edgeveil import (
 )
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.datasets import social_network
-from edgeveil.graph.io import save_graph
+from edgeveil.graph.saved import save_graph
 from edgeveil.jobs import price, release_to
 from edgeveil.mechanisms import DegreePrior
 

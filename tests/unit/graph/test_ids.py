@@ -11,10 +11,13 @@ import pytest
 
 from edgeveil.cli.reading import wanted_nodes
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.graph.io import as_graph, build_graph, open_graph, read_graph, save_graph
+from edgeveil.graph.building import build_graph
 from edgeveil.graph.lines import is_plain
 from edgeveil.graph.node_lists import read_nodes
 from edgeveil.graph.nodes import NodeSet, integer_of
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph, save_graph
 from edgeveil.series.history import History
 from edgeveil.serve.member import _member
 

@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from edgeveil.errors import InputError, ReadingWarning
-from edgeveil.graph.io import as_graph, build_graph, read_graph, save_graph
-from edgeveil.graph.saved import open_graph
+from edgeveil.graph.building import build_graph
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph, save_graph
 
 EDGES = [("ann", "bob"), ("bob", "cem"), ("cem", "ann")]
 TIMES = {

@@ -10,8 +10,8 @@ import pytest
 
 from edgeveil.errors import InputError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.objects import as_graph
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 

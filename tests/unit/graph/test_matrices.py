@@ -18,9 +18,10 @@ import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.matrices import load_mat
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
 
 DENSE = np.array([[0, 2, 0, 0], [1, 0, 1, 0], [0, 1, 3, 0], [0, 0, 0, 0]])
 GRAPH = Graph.from_edges([0, 1], [1, 2], NodeSet.range(4))

@@ -7,9 +7,12 @@ import polars as pl
 import pytest
 
 from edgeveil.errors import InputError
-from edgeveil.graph.io import as_graph, build_graph, open_graph, read_graph
+from edgeveil.graph.building import build_graph
 from edgeveil.graph.node_lists import read_nodes
 from edgeveil.graph.nodes import LONGEST_ID, NodeSet
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph
 
 MISSING = ["NULL", "None", "null", "NA", "N/A", "\\N", "nan", "NaN", "#N/A"]
 

@@ -13,8 +13,9 @@ import pytest
 
 from edgeveil.errors import InputError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
 
 INTS = {"u": [1, 2, 3], "v": [2, 3, 3], "w": [1.0, 0.5, 2.0]}
 NAMES = {"u": ["ann", "bob"], "v": ["bob", "zoë"]}

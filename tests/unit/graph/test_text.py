@@ -14,8 +14,8 @@ import pytest
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import lines
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.io import read_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.read import read_graph
 
 PATH = Graph.from_edges([0, 1], [1, 2], NodeSet.of_ints([1, 2, 3]))
 
@@ -320,10 +320,10 @@ def test_a_forbidden_file_is_one_sentence(tmp_path):
     # root may read everything: the child gives that up first
     code = (
         "import os, sys\n"
-        "import edgeveil.graph.io\n"
+        "import edgeveil.graph.read\n"
         "from edgeveil.errors import InputError\n"
         "if os.geteuid() == 0: os.setuid(65534)\n"
-        "try: edgeveil.graph.io.read_graph(sys.argv[1])\n"
+        "try: edgeveil.graph.read.read_graph(sys.argv[1])\n"
         "except InputError as error: print(error)\n"
     )
     for folder in (tmp_path, *tmp_path.parents):
@@ -349,7 +349,7 @@ def test_many_names_are_told_apart(tmp_path):
 
 def test_importing_the_readers_loads_neither_polars_nor_scipy_io():
     seen = "[m for m in ('polars', 'scipy.io') if m in sys.modules]"
-    code = f"import sys, edgeveil.graph.io; print({seen})"
+    code = f"import sys, edgeveil.graph.objects, edgeveil.graph.read; print({seen})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 

@@ -6,7 +6,10 @@ import polars as pl
 import pytest
 
 from edgeveil.errors import InputError
-from edgeveil.graph.io import as_graph, build_graph, open_graph, read_graph
+from edgeveil.graph.building import build_graph
+from edgeveil.graph.objects import as_graph
+from edgeveil.graph.read import read_graph
+from edgeveil.graph.saved import open_graph
 from edgeveil.series.history import History
 
 

@@ -14,8 +14,8 @@ import pytest
 import edgeveil as ev
 from edgeveil.errors import EdgeveilError, InputError, ParameterError, UnknownNodeError
 from edgeveil.graph.graph import UNKNOWN, Graph
-from edgeveil.graph.io import save_graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.saved import save_graph
 from edgeveil.series import history_state as state
 from edgeveil.series.history import History
 from tests.unit.series.history_worker import FIRST, SECOND
