@@ -221,11 +221,13 @@ def test_public_embeddings_refuse_what_is_for_the_own_list():
     with pytest.raises(ParameterError, match="epsilon is required"):
         ev.embed(GRAPH, model="public")
     with pytest.raises(ParameterError, match="model must be"):
-        ev.embed(GRAPH, model="private", epsilon=1.0)
+        ev.embed(GRAPH, model="private", dimension="nodes")
 
 
 def test_public_embeddings_of_a_directed_graph_hold_both_directions():
     made = ev.embed(directed_graph(), model="public", epsilon=1.0, dimension=8)
     assert made.values.shape == (40, 8)
+    named = ev.embed(directed_graph(), mechanism="aggregation", epsilon=1.0, dimension=8)
+    assert named.provenance.parameters == made.provenance.parameters
     with pytest.raises(ParameterError, match="even for directed"):
         ev.embed(directed_graph(), model="public", epsilon=1.0, dimension=3)

@@ -59,7 +59,8 @@ def rank(
     if source is None and sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
     choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
-    check_left_out(choose(), neighbours=leave_out_neighbours)  # options, before any file is read
+    model = choose().guarantee(1).model
+    check_left_out(model, neighbours=leave_out_neighbours)  # before any file is read
     check_release(how, out, *TABLES, inputs=(graph, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None
     if out is not None and fewer:

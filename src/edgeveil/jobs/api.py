@@ -145,9 +145,9 @@ def rank(
     return made.showing(without=left_out, candidates=candidates)
 
 
-def check_left_out(mechanism: Mechanism, *, neighbours: bool) -> None:
+def check_left_out(model: str | None, *, neighbours: bool) -> None:
     """Refuse (ParameterError) to show a source's neighbours by leaving them out."""
-    if neighbours and mechanism.guarantee(1).model == "public":
+    if neighbours and model == "public":
         raise ParameterError(
             "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
         )
@@ -157,7 +157,7 @@ def known_to(
     graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
 ) -> list[NodeId]:
     """The nodes to leave out of a ranking for `source`: itself, its neighbours, or both."""
-    check_left_out(mechanism, neighbours=neighbours)
+    check_left_out(mechanism.guarantee(1).model, neighbours=neighbours)
     index = graph.nodes.index(source)
     known = graph.neighbours(index).tolist() if neighbours else []
     return graph.nodes.take([index] * itself + known)
@@ -221,15 +221,9 @@ def embed(
     graph = graph_of(graph)
     if isinstance(mechanism, str):
         mechanism = make_by_name(mechanism, epsilon=epsilon, model=model, dimension=dimension)
-    if mechanism is None and check_model(model or "joint") == "public":
-        mechanism = public_embedding(graph, epsilon, dimension)
-    elif mechanism is None:
-        if epsilon is not None:
-            raise ParameterError(
-                "an embedding of a member's own list costs nothing: leave epsilon out, or name the "
-                "mechanism that is to use it (mechanism=)"
-            )
-        mechanism = own_list(graph, dimension)
+        mechanism = for_graph(mechanism, graph)
+    if mechanism is None:
+        mechanism = for_graph(default_embedding(epsilon, model, dimension), graph)
     elif check_mechanism(mechanism).output != "embeddings":
         raise ParameterError(
             f"{mechanism.name} gives {mechanism.output}; edgeveil.results.postprocess.embed makes "
@@ -240,25 +234,37 @@ def embed(
     return release(graph, mechanism, graph.nodes if sources is None else sources, **options)
 
 
-def public_embedding(
-    graph: Graph, epsilon: float | None, dimension: int | Literal["nodes"] | None
+def default_embedding(
+    epsilon: float | None,
+    model: Literal["joint", "public"] | None,
+    dimension: int | Literal["nodes"] | None,
 ) -> Mechanism:
-    """The embedding for anybody to see, for all nodes."""
-    if dimension == "nodes":
+    """The recommended mechanism of embeddings; `for_graph` completes it."""
+    check_model(model or "joint")
+    if dimension == "nodes" and model == "public":
         raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
-    best = recommended(epsilon=epsilon, model="public", output="embeddings")
-    chosen: dict[str, Any] = {} if dimension is None else {"dimension": dimension}
-    # Every mechanism is a dataclass, which its class cannot say.
-    return replace(best, directed=graph.directed, **chosen)  # type: ignore[type-var]
-
-
-def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:
-    """The embedding of a member's own list with this dimension; "nodes" means without a hash."""
-    if dimension is None:
-        return OwnListEmbedding()
+    if epsilon is not None and model in (None, "joint"):
+        raise ParameterError(
+            "an embedding of a member's own list costs nothing: leave epsilon out, or name the "
+            "mechanism to charge it for"
+        )
     if dimension == "nodes":
-        return OwnListEmbedding.unhashed(graph.n_nodes)
-    return OwnListEmbedding(dimension=dimension)
+        return OwnListEmbedding(hashed=False)
+    best = recommended(epsilon=epsilon, model=model or "joint", output="embeddings")
+    # Every mechanism is a dataclass, which its class cannot say.
+    return best if dimension is None else replace(best, dimension=dimension)  # type: ignore[type-var]
+
+
+def for_graph(mechanism: Mechanism, graph: Graph) -> Mechanism:
+    """A mechanism chosen by name or by default, with what it needs to know of the graph.
+
+    That is public: whether the graph is directed, and the number of nodes.
+    """
+    if isinstance(mechanism, OwnListEmbedding) and not mechanism.hashed:
+        return replace(mechanism, dimension=graph.n_nodes)
+    if graph.directed and hasattr(mechanism, "directed"):
+        return replace(mechanism, directed=True)  # type: ignore[type-var]
+    return mechanism
 
 
 def price(

@@ -12,10 +12,10 @@ from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.matrices import read_matrix
 from edgeveil.jobs import release
-from edgeveil.jobs.api import own_list, public_embedding, refuse_two_values
+from edgeveil.jobs.api import default_embedding, for_graph, refuse_two_values
 from edgeveil.jobs.naming import make_by_name
 from edgeveil.jobs.request import graph_of
-from edgeveil.mechanisms.base import check_mechanism, check_model
+from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.postprocess import embed
 
@@ -255,17 +255,9 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
         return self.embedding_
 
     def _mechanism(self, graph: Graph) -> Mechanism:
-        chosen, joint = self.mechanism, self.model in (None, "joint")
-        if chosen is None and joint:
-            if self.epsilon is not None:
-                raise ParameterError(
-                    "an embedding of a member's own list costs nothing: leave epsilon out, or "
-                    "name the mechanism to charge it for (mechanism=)"
-                )
-            return own_list(graph, self.dimension)
+        chosen = self.mechanism
         if chosen is None:
-            check_model(self.model or "joint")
-            return public_embedding(graph, self.epsilon, self.dimension)
+            return for_graph(default_embedding(self.epsilon, self.model, self.dimension), graph)
         if self.dimension == "nodes":
             raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
         if isinstance(chosen, str):
