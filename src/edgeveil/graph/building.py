@@ -19,23 +19,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import write_atomically, write_note
+from edgeveil._internal.files import flush, write_atomically, write_note
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph._csr import MOST_NODES
+from edgeveil.graph._csr import (
+    MOST_NODES,
+    bucket_shift,
+    count_buckets,
+    key_type,
+    scatter_pairs,
+    sort_buckets,
+)
 from edgeveil.graph.columns import Columns, Reading, refuse_two_kinds
 from edgeveil.graph.edges import IdIndex, index_of, sort_ids, sorted_nodes
-from edgeveil.graph.graph import Directed, ReadReport, check_directed
+from edgeveil.graph.graph import Directed, ReadReport, check_directed, index_type
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, NodeSet, check_ids
 from edgeveil.graph.read import check_edge_list, chunks_of
-from edgeveil.graph.rows_on_disk import write_rows
 from edgeveil.graph.saved import (
+    appendable,
     check_target,
     describe_folder,
     is_private_folder,
@@ -49,6 +56,7 @@ Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
 
 _MANY = 1 << 62  # expected number of ids: unknown
+_BLOCK = 1 << 20  # degrees that are summed at a time
 
 
 def build_graph(
@@ -227,7 +235,7 @@ class _Build:
                     "the parts", n, lambda: (np.load(file, mmap_mode="r") for file in files)
                 )
             memory, directed = self.memory * 3 // 4, self.directed
-            tally = write_rows(files, rank, n, new, memory, self.progress, directed=directed)
+            tally = _write_rows(files, rank, n, new, memory, self.progress, directed=directed)
             read_report = ReadReport(
                 entries=entries,
                 self_loops=tally.self_loops,
@@ -326,3 +334,92 @@ class _Build:
             for name, array in nodes.arrays.items():
                 save_array(new / f"{name}.npy", array)
         return nodes.kind, len(nodes), rank
+
+
+# -- the rows ------------------------------------------------------------------------------
+
+
+class Tally(NamedTuple):
+    """Progress: buckets done, columns written, and what was dropped."""
+
+    buckets: int = 0
+    columns: int = 0
+    repeated: int = 0
+    dropped: int = 0
+    self_loops: int = 0
+
+
+def _write_rows(
+    files: Sequence[Path],
+    rank: Array | None,
+    n: int,
+    folder: Path,
+    memory: int,
+    progress: Callable[[str, int, int], None],
+    *,
+    directed: bool,
+) -> Tally:
+    """Write indices.npy and indptr.npy to a folder; the same call resumes after an interruption.
+
+    For every group of buckets (`edgeveil.graph._csr`) that fits into memory all files are read: the
+    arcs of its rows are selected and sorted, and their columns appended.
+
+    `files` hold pairs of numbers in two rows, `rank` the node of each number (None: itself); they
+    must not change. `memory` is for keys and degrees, beside two files; one bucket is processed in
+    any case. Progress is saved beside the folder.
+    """
+
+    def pairs() -> Iterator[tuple[Array, Array]]:
+        for file in files:
+            u, v = np.load(file)
+            yield (u, v) if rank is None else (rank[u], rank[v])
+
+    entries = sum(np.load(file, mmap_mode="r").shape[1] for file in files)
+    shift = bucket_shift(n, entries * (2 - directed))
+    counts = np.zeros(max(1, ((n - 1) >> shift) + 1), dtype=np.int64)
+    loops = 0
+    for number, (u, v) in enumerate(pairs()):
+        progress("chunks counted", number, len(files))
+        found = count_buckets(u, v, n, shift, counts, directed=directed)
+        assert found >= 0, "indices come from the node set"
+        loops += found
+    note, degrees_file = folder.with_name("rows.json"), folder.with_name("degrees.npy")
+    tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
+    bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
+    with (
+        appendable(folder / "indices.npy", np.int32, tally.columns) as indices,
+        appendable(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
+    ):
+        while tally.buckets < len(counts):
+            progress("buckets of rows", tally.buckets, len(counts))
+            first = tally.buckets
+            fitting = np.searchsorted(np.cumsum(bucket_bytes[first:]), memory, side="right")
+            last = first + max(1, int(fitting))
+            own = np.zeros(min(last << shift, n) - (first << shift), dtype=np.int32)
+            part = counts[first:last]
+            keys = scatter_pairs(pairs(), n, shift, part, first=first, directed=directed)
+            total, repeated, dropped = sort_buckets(keys, max(1, (n - 1).bit_length()), own)
+            indices.write(keys.keys.view(np.int32)[:total].data)
+            del keys  # free the memory before the next group
+            degrees.write(own.data)
+            flush(indices)
+            flush(degrees)
+            columns, dropped = tally.columns + total, tally.dropped + dropped
+            tally = Tally(last, columns, tally.repeated + repeated, dropped, loops)
+            write_note(note, tally)
+    progress("buckets of rows", len(counts), len(counts))
+    _write_starts(degrees_file, tally.columns, folder / "indptr.npy")
+    return tally
+
+
+def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
+    """Write indptr, in the type that `Graph.from_edges` would choose."""
+    degrees: Any = np.load(degrees_file, mmap_mode="r")
+    kind = index_type(total)
+    with appendable(file, kind) as starts:
+        before = np.zeros(1, dtype=np.int64)
+        starts.write(before.astype(kind).data)
+        for begin in range(0, len(degrees), _BLOCK):
+            sums = before + np.cumsum(degrees[begin : begin + _BLOCK], dtype=np.int64)
+            starts.write(sums.astype(kind).data)
+            before = sums[-1:]

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from edgeveil.graph.nodes import NodeSet
 _FORMAT = "edgeveil graph"
 _UNDIRECTED, _DIRECTED, _FIRST_SEEN = 1, 2, 3  # versions: older code must refuse newer ones
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
+_HEAD = 128  # bytes of the header of a one-dimensional array of any length
 # Types of arrays other than indices
 _KINDS = {"text": ("|u1",), "first_seen": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
 
@@ -173,6 +174,25 @@ def save_array(file: Path, array: npt.NDArray[Any]) -> None:
         about = np.lib.format.header_data_from_array_1_0(array)
         np.lib.format.write_array_header_1_0(handle, about)
         handle.write(array.data)
+        flush(handle)
+
+
+@contextmanager
+def appendable(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
+    """Open a .npy file for appending, after its first `length` numbers; others are cut off.
+
+    Append by ``write(array.data)``: `tofile` misses an error at the very end of the write.
+    """
+    dtype = np.dtype(kind)
+    with file.open("r+b" if length else "w+b") as handle:
+        handle.truncate(_HEAD + length * dtype.itemsize)
+        handle.seek(0, 2)
+        yield handle
+        length = (handle.seek(0, 2) - _HEAD) // dtype.itemsize
+        handle.seek(0)
+        about = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+        np.lib.format.write_array_header_1_0(handle, about)
+        assert handle.tell() == _HEAD
         flush(handle)
 
 

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.graph.graph import UNKNOWN, Graph, index_type
-from edgeveil.graph.rows_on_disk import appendable
-from edgeveil.graph.saved import save_array
+from edgeveil.graph.saved import appendable, save_array
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]

@@ -17,8 +17,7 @@ import polars as pl
 import pytest
 
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph import _csr, lines
-from edgeveil.graph import rows_on_disk as rows
+from edgeveil.graph import _csr, building, lines
 from edgeveil.graph.building import build_graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.graph.read import read_graph
@@ -296,14 +295,14 @@ def test_lines_inside_of_quotes_are_not_cut(tmp_path, monkeypatch):
 def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
     """As many buckets as the memory holds, at least one, and all of them in the end."""
     monkeypatch.setattr(_csr, "_BUCKET", 32)
-    groups, deal = [], rows.scatter_pairs
+    groups, deal = [], building.scatter_pairs
 
     def counted(pairs, n, shift, counts, *, first, directed):
         made = deal(pairs, n, shift, counts, first=first, directed=directed)
         groups.append((first, len(counts), made.keys.nbytes))
         return made
 
-    monkeypatch.setattr(rows, "scatter_pairs", counted)
+    monkeypatch.setattr(building, "scatter_pairs", counted)
     built = build_graph(parts, tmp_path / "graph", memory=SMALL)
     assert len(groups) > 2
     assert all(size <= 0.75 * SMALL or buckets == 1 for _, buckets, size in groups)
