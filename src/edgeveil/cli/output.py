@@ -77,7 +77,7 @@ def print_table(
     not private must say so wherever it goes.
     """
     if style == "json":
-        from edgeveil.graph.exports import as_json
+        from edgeveil.results.tabular import as_json
 
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         whole = as_json({**(about or {}), "rows": records})

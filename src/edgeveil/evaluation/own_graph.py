@@ -90,7 +90,7 @@ class Evaluation:
 
     def to_pandas(self) -> pd.DataFrame:
         """The table of `to_polars` for pandas; the warning is in ``attrs["edgeveil"]``."""
-        from edgeveil.graph.exports import KEY, load_library
+        from edgeveil.results.tabular import KEY, load_library
 
         frame = load_library("pandas", "to_pandas").DataFrame(self._records())
         frame.attrs[KEY] = {"statement": _WARNING}

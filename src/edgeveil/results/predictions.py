@@ -19,11 +19,10 @@ from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.classification import Matrix, Weights
 from edgeveil.estimate.quality import CalibrationBin, Quality, measure, top_classes
-from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import OutputKind, Provenance, output_of
-from edgeveil.results.tabular import Tabular, about_of, read_only
+from edgeveil.results.tabular import Tabular, about_of, load_library, read_only
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -449,7 +448,7 @@ class Predictions(Tabular):
 
         Without a validation sample: how many nodes have which class and probability.
         """
-        exports.load_library("matplotlib", "plot")
+        load_library("matplotlib", "plot")
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(11, 3.6), layout="constrained")

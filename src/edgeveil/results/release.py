@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.files import write_atomically
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.places import Place, in_words, places
-from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import OutputKind, Provenance, output_of
@@ -244,8 +245,23 @@ class Release(Tabular):
         The format cannot carry the guarantee. A warning says so if the release is not private. Ids
         with white space are refused, because the format cannot hold them.
         """
-        warning = "" if self.guarantee.protects else f"{path} cannot say: {self.guarantee}"
-        exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
+        embeddings, names = self._embeddings(), [str(source) for source in self.sources]
+        odd = [name for name in names if not name or any(letter.isspace() for letter in name)]
+        if odd:
+            raise ParameterError(
+                f"word2vec text cannot hold an id that is empty or has white space, such as "
+                f"{odd[0]!r}; rename the nodes, or write .parquet"
+            )
+        if not self.guarantee.protects:
+            warnings.warn(f"{path} cannot say: {self.guarantee}", stacklevel=2)
+
+        def write(part: Path) -> None:
+            with part.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(f"{len(embeddings)} {embeddings.shape[1]}\n")
+                for name, row in zip(names, embeddings, strict=True):
+                    file.write(" ".join([name, *map(repr, row.tolist())]) + "\n")
+
+        write_atomically(Path(path), write)
 
     @property
     def _names(self) -> list[str]:
@@ -260,11 +276,24 @@ class Release(Tabular):
         return self.values
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        """One line per source and node that is `shown`, or per source: source, x0, x1, ..."""
+        """One line per source and node that is `shown`, or per source: source, x0, x1, ...
+
+        The same columns for any number of sources, so that tables can be put under one another.
+        Lines go source by source, nodes in the order of the node set.
+        """
+        sources = NodeSet.of(self.sources).ids
         if self.output == "embeddings":
-            return exports.embedding_columns(self.sources, self.values, self._names)
-        scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
-        return exports.score_columns(*scores)
+            return {"source": sources, **dict(zip(self._names, self.values.T, strict=True))}
+        shown = np.ones(len(self.columns), np.bool_) if self.shown is None else self.shown
+        columns: dict[str, npt.NDArray[Any]] = {
+            "source": np.repeat(sources, shown.sum()),
+            "node": np.tile(self.columns.ids[shown], len(sources)),
+            "score": self.values[:, shown].ravel(),
+        }
+        if self.uncertainty is not None:
+            half = np.broadcast_to(self.uncertainty, self.values.shape)
+            columns["uncertainty"] = half[:, shown].ravel()
+        return columns
 
     # -- files ----------------------------------------------------------------------------
 

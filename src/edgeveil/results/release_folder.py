@@ -25,18 +25,18 @@ import numpy as np
 from edgeveil._internal.files import new_folder, sha256_of, write_atomically
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, UnknownNodeError
-from edgeveil.graph.exports import (
-    as_json,
-    parquet_bytes,
-    read_labelled_table,
-    write_labelled_table,
-)
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import OutputKind, Provenance, label_of, output_of
 from edgeveil.results.release import Release
 from edgeveil.results.suggestions import Suggestions
-from edgeveil.results.tabular import about_of
+from edgeveil.results.tabular import (
+    about_of,
+    as_json,
+    parquet_bytes,
+    read_labelled_table,
+    write_labelled_table,
+)
 
 Result = Release | Suggestions
 

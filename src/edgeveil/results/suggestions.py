@@ -20,12 +20,11 @@ from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
-from edgeveil.graph import exports
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.results.provenance import OutputKind, Provenance, output_of
-from edgeveil.results.tabular import Tabular, about_of, read_only
+from edgeveil.results.tabular import Tabular, about_of, load_library, read_only
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -285,7 +284,7 @@ class Suggestions(Tabular):
 
     def plot(self) -> Figure:
         """Plot the number of names that stand out against the member's number of friends."""
-        exports.load_library("matplotlib", "plot")
+        load_library("matplotlib", "plot")
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6, 3.5), layout="constrained")
@@ -341,7 +340,7 @@ class Suggestions(Tabular):
         For callers that write many parts and sync once. Two syncs a file would take most of the
         time.
         """
-        table = exports.csv_frame(self._columns(), self.guarantee.brief)
+        table = self._csv()
         head, lines = table.clear().write_csv(), table.write_csv(include_header=False).split("\n")
         # A name with a line break makes more lines than rows: then each list is encoded alone.
         one_each = len(lines) == len(table) + 1
