@@ -22,7 +22,6 @@ from sklearn.preprocessing import normalize
 
 import edgeveil as ev
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate
-from edgeveil.results.postprocess import embed as hash_scores
 
 DIMENSION = 256
 
@@ -50,14 +49,14 @@ def main() -> None:
     made = ev.embed(graph, mechanism=paper)
     show("InstantEmbedding, epsilon = 5", "each member", accuracy(made, label, split), made)
     flipping = ev.mechanisms.EdgeFlipping(epsilon=5.0, model="public")
-    flipped = hash_scores(ev.release(graph, flipping, graph.nodes), dimension=DIMENSION)
+    flipped = ev.release(graph, flipping, graph.nodes).embed(dimension=DIMENSION)
     show("flipped graph, epsilon = 5", "anyone", accuracy(flipped, label, split), flipped)
     known = {int(node): int(label[node]) for node in train}
     for epsilon in (1.0, 2.0):
         found = ev.classify(graph, known, epsilon=epsilon)
         right = float(np.mean([found.class_of(int(node)) == label[node] for node in test]))
         show(f"ev.classify, epsilon = {epsilon:g}", "anyone", right, found)
-    exact = hash_scores(ev.release(graph, NonPrivate(), graph.nodes), dimension=DIMENSION)
+    exact = ev.release(graph, NonPrivate(), graph.nodes).embed(dimension=DIMENSION)
     show("exact PageRank", "the curator", accuracy(exact, label, split), exact)
 
     print(

@@ -42,7 +42,6 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.results.postprocess import embed
 from edgeveil.results.release import Release
 from edgeveil.results.release_folder import read_result
 from edgeveil.results.suggestions import Suggestions
@@ -417,9 +416,9 @@ def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, tmp_path):
         made.write(tmp_path / f"r{suffix}")
         later = [made, read_result(tmp_path / f"r{suffix}", mechanism.output)]
         if mechanism.output == "scores":
-            embedded = embed(later[1], dimension=8)
+            embedded = later[1].embed(dimension=8)
             embedded.write(tmp_path / f"e{suffix}")
-            later += [embed(made, dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
+            later += [made.embed(dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
         for marked in later:
             assert marked.guarantee.private is False
             assert marked.provenance.noise == "insecure seed"

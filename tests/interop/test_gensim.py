@@ -64,5 +64,5 @@ def test_odd_ids_without_white_space_come_back(tmp_path):
 
 def test_scores_are_no_embeddings(tmp_path):
     made = ev.rank(ev.as_graph(KARATE), 0, epsilon=1.0)
-    with pytest.raises(ev.errors.ParameterError, match=r"make embeddings with edgeveil\.embed"):
+    with pytest.raises(ev.errors.ParameterError, match=r"embed\(\) makes embeddings"):
         made.to_word2vec(tmp_path / "e.txt")

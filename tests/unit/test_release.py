@@ -23,7 +23,6 @@ from edgeveil.jobs import release
 from edgeveil.mechanisms import NonPrivate, TwoHop
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.postprocess import embed
 from edgeveil.results.provenance import Provenance
 from edgeveil.results.release import Release
 
@@ -387,7 +386,7 @@ def test_embeddings_have_no_ranking():
     with pytest.raises(ParameterError, match="an embedding has no ranking"):
         of([[0.1, 0.2]], [0], output="embeddings").top(1)
     with pytest.raises(ParameterError, match="embeddings already"):
-        embed(of([[0.1, 0.2]], [0], output="embeddings"))
+        of([[0.1, 0.2]], [0], output="embeddings").embed()
 
 
 # --- What it says, and post-processing ------------------------------------------------------
@@ -405,7 +404,7 @@ def test_printing_names_the_mechanism_the_shape_and_the_whole_guarantee():
 
 def test_post_processing_keeps_the_guarantee_and_adds_its_step():
     made = of(np.abs(np.random.default_rng(1).normal(size=(2, 30))), [3, 4], private=False)
-    embedded = embed(made, dimension=5, hash_key="k")
+    embedded = made.embed(dimension=5, hash_key="k")
     assert embedded.guarantee == made.guarantee
     assert embedded.sources == made.sources
     assert embedded.values.shape == (2, 5)
@@ -454,7 +453,7 @@ def test_uncertainty_travels_and_is_read_only(half, suffix, tmp_path):
             each.uncertainty[0, 0] = 1
     np.testing.assert_array_equal(found.only(1).uncertainty, half[1:])
     assert found.only(1).ranking(3) == found.ranking(3, source=1)
-    assert embed(found, dimension=4).uncertainty is None
+    assert found.embed(dimension=4).uncertainty is None
     assert of([[0.5]], [0]).uncertainty is None
 
 

@@ -226,8 +226,8 @@ def embed(
         mechanism = for_graph(default_embedding(epsilon, model, dimension), graph)
     elif check_mechanism(mechanism).output != "embeddings":
         raise ParameterError(
-            f"{mechanism.name} gives {mechanism.output}; edgeveil.results.postprocess.embed makes "
-            "embeddings of scores"
+            f"{mechanism.name} gives {mechanism.output}; embed() of a release of scores makes "
+            "embeddings of them"
         )
     else:
         refuse_two_values(mechanism, epsilon=epsilon, model=model, dimension=dimension)

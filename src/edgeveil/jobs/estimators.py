@@ -17,7 +17,6 @@ from edgeveil.jobs.naming import make_by_name
 from edgeveil.jobs.request import graph_of
 from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.results.postprocess import embed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -230,7 +229,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
             noise=self._noise(),
         )
         width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
-        self.release_: Release = made if made.output == "embeddings" else embed(made, **width)
+        self.release_: Release = made if made.output == "embeddings" else made.embed(**width)
         self.embedding_: Rows = (
             self.release_.to_scipy() if self.sparse else self.release_.to_numpy()
         )

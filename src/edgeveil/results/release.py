@@ -16,6 +16,7 @@ from edgeveil._internal.files import write_atomically
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
+from edgeveil.estimate.hashing import hash_nodes, instant_embedding
 from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
@@ -190,22 +191,27 @@ class Release(Tabular):
         order = np.argsort(-self.values[row], kind="stable")
         return row, order[chosen[order]]
 
-    def with_values(
-        self,
-        values: npt.NDArray[np.float64],
-        columns: NodeSet,
-        output: OutputKind,
-        step: str,
-    ) -> Release:
-        """A new release with values from post-processing; the guarantee stays the same."""
-        provenance = replace(self.provenance, mechanism=f"{self.provenance.mechanism} > {step}")
+    def embed(self, *, dimension: int = 256, hash_key: str = "edgeveil") -> Release:
+        """Embed every row of scores (algorithm 4): post-processing, the guarantee stays.
+
+        Parameters
+        ----------
+        dimension : int
+            Length of an embedding.
+        hash_key : str
+            Chooses the public hash of nodes to dimensions.
+        """
+        if self.output != "scores":
+            raise ParameterError("this release holds embeddings already")
+        node_hash = hash_nodes(self.columns, dimension, hash_key)
+        step = f"instant-embedding(dimension={node_hash.dimension}, hash_key={hash_key!r})"
         return replace(
             self,
-            values=values,
-            columns=columns,
-            output=output,
-            provenance=provenance,
-            uncertainty=None,  # belongs to the old values
+            values=instant_embedding(self.values, node_hash),
+            columns=NodeSet.range(node_hash.dimension),
+            output="embeddings",
+            provenance=replace(self.provenance, mechanism=f"{self.provenance.mechanism} > {step}"),
+            uncertainty=None,  # belongs to the scores
             shown=None,
         )
 
@@ -272,7 +278,7 @@ class Release(Tabular):
 
     def _embeddings(self) -> npt.NDArray[np.float64]:
         if self.output != "embeddings":
-            raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
+            raise ParameterError("this release holds scores: embed() makes embeddings of them")
         return self.values
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:

@@ -77,7 +77,7 @@ def test_embed_gives_it_for_nothing_and_says_so(tmp_path):
         ({"epsilon": 1}, "costs nothing: leave epsilon out"),
         ({"dimension": 0}, "dimension must be an integer >= 1"),
         ({"dimension": "all"}, "dimension must be an integer >= 1"),
-        ({"mechanism": OwnNeighbours()}, "gives scores; edgeveil.results.postprocess.embed makes"),
+        ({"mechanism": OwnNeighbours()}, "gives scores; embed\\(\\) of a release of scores makes"),
         ({"mechanism": OwnListEmbedding.unhashed(7)}, "each of the 120 nodes, not 7"),
         ({"mechanism": DPInstantEmbedding(epsilon=1), "epsilon": 2}, "epsilon is given twice"),
         ({"mechanism": DPInstantEmbedding(epsilon=1), "dimension": "nodes"}, "given twice"),
