@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.estimate.places import Place, places, tie_ranges
+from edgeveil.results.release import Place, places, tie_ranges
 
 
 def slow(scores, halves, i):
