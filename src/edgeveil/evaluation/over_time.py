@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Lists, Popularity
+from edgeveil.estimate.lists import Candidates, Lists, Popularity
 from edgeveil.evaluation.hits import (
     ALL_GROUPS,
     Group,

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import BudgetError, ParameterError
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import STORED
+from edgeveil.estimate.lists import STORED, Candidates
 from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId, NodeSet

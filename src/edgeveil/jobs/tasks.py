@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Evidence
+from edgeveil.estimate.lists import Candidates, Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Mechanism, Rows, local_views

@@ -26,9 +26,8 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_choice
 from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.candidates import Candidates
 from edgeveil.estimate.hashing import check_dimension, check_hash_key
-from edgeveil.estimate.lists import Evidence, Lists
+from edgeveil.estimate.lists import Candidates, Evidence, Lists
 from edgeveil.estimate.rows import LocalViews as LocalViews
 from edgeveil.flow.bounds import check_bound
 from edgeveil.flow.walk import check_restart, check_tol

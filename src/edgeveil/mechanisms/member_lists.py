@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Evidence, Lists, Popularity
+from edgeveil.estimate.lists import Candidates, Evidence, Lists, Popularity
 from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import lists
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Evidence, Lists, Popularity
+from edgeveil.estimate.lists import Candidates, Evidence, Lists, Popularity
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest

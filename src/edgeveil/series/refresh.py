@@ -31,8 +31,7 @@ from edgeveil._internal.files import new_folder, sync_all
 from edgeveil._internal.words import counted
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Evidence
+from edgeveil.estimate.lists import Candidates, Evidence
 from edgeveil.graph.exclusions import Exclude, Exclusion, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId

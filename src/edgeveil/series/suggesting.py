@@ -10,7 +10,7 @@ import numpy as np
 
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.estimate.candidates import Candidates
+from edgeveil.estimate.lists import Candidates
 from edgeveil.graph.exclusions import Exclude, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId

@@ -38,7 +38,7 @@ from edgeveil.serve.list_files import RESERVE, ListStore, kept_lists, path_of, r
 from edgeveil.serve.rules import Rules
 
 if TYPE_CHECKING:
-    from edgeveil.estimate.candidates import Candidates
+    from edgeveil.estimate.lists import Candidates
     from edgeveil.graph.graph import Graph
     from edgeveil.results.suggestions import Suggestions
     from edgeveil.series.history import History

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeveil.estimate import lists
-from edgeveil.estimate.candidates import Candidates
-from edgeveil.estimate.lists import Evidence, Reason
+from edgeveil.estimate.lists import Candidates, Evidence, Reason
 from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.nodes import NodeSet
 
