@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Unpack
+from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from edgeveil.graph.exclusions import Exclude, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.api import mechanism_for_lists
-from edgeveil.jobs.job import release
+from edgeveil.jobs.job import ReleaseJob, prepare
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
@@ -93,27 +94,66 @@ def suggest(
         single = isinstance(members, str | int | np.integer)
         members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
         graph.nodes.indices(members)
-    ledger = options.get("ledger")
-    label = options.get("label", "")
-    if ledger is not None and mechanism is not None:
-        if had_series(_opened(ledger), label):
-            raise LedgerError(
-                f"the lists of {label or 'this graph'} are a series: another mechanism needs "
-                "another label"
-            )
-    elif ledger is not None:
-        assert isinstance(chosen, Suggest)
-        found = read_series_lists(
-            ledger, label, chosen, members, k=k, candidates=candidates, exclude=exclude
-        )
-        if found is not None:
-            return found
-    everybody = graph.nodes if members is None else members
-    made: Any = release(
-        graph, chosen, everybody, k=k, candidates=candidates, exclude=exclude, **options
-    )
+    made = prepare_lists(
+        graph, chosen, members, k=k, candidates=candidates, exclude=exclude, **options
+    ).run()
     assert isinstance(made, Suggestions)  # of what the mechanism gives
     return made
+
+
+@dataclass(frozen=True)
+class SeriesJob:
+    """Lists of a series: members were charged when they joined, and nobody is charged now.
+
+    Attributes
+    ----------
+    lists : Suggestions
+        What `run` gives.
+    """
+
+    lists: Suggestions
+
+    def run(self) -> Suggestions:
+        """The lists."""
+        return self.lists
+
+
+def prepare_lists(
+    graph: Graph,
+    mechanism: Mechanism,
+    members: Iterable[NodeId] | None = None,
+    *,
+    k: int | None = None,
+    candidates: Iterable[NodeId] | None = None,
+    exclude: Exclude | None = None,
+    **options: Unpack[Options],
+) -> ReleaseJob | SeriesJob:
+    """Prepare lists of the label's series, if it has one, and otherwise a release.
+
+    Nothing is charged or drawn. Parameters are those of `suggest`.
+    """
+    ledger, label = options.get("ledger"), options.get("label", "")
+    asked = None if members is None else list(members)
+    if ledger is not None and isinstance(mechanism, Suggest):
+        found = read_series_lists(
+            ledger, label, mechanism, asked, k=k, candidates=candidates, exclude=exclude
+        )
+        if found is not None:
+            return SeriesJob(found)
+    elif ledger is not None and had_series(_opened(ledger), label):
+        raise LedgerError(
+            f"the lists of {label or 'this graph'} are a series: another mechanism needs another "
+            "label"
+        )
+    return prepare(
+        graph,
+        mechanism,
+        graph.nodes if asked is None else asked,
+        k=k,
+        candidates=candidates,
+        exclude=exclude,
+        **options,
+    )
 
 
 def read_series_lists(

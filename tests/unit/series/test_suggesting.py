@@ -45,13 +45,19 @@ def test_the_guarantee_is_for_all_lists_together_and_files_keep_that(ledger, tmp
     assert "series" not in str(ev.suggest(GRAPH, 7, 0.5, label="other").guarantee)
 
 
-def test_other_labels_and_mechanisms_are_as_they_were(ledger):
+def test_a_mechanism_with_the_parameters_of_the_series_gets_its_lists(ledger):
+    same = ev.mechanisms.Suggest(epsilon=1.0)
+    made = lists(ledger, 7, None, mechanism=same)
+    assert made.for_member(7) == lists(ledger, 7).for_member(7)
+    assert ledger.account("7").charged == 1.0
+
+
+def test_other_labels_and_parameters_are_as_they_were(ledger):
     ev.suggest(GRAPH, 7, 0.5, ledger=ledger, label="other")
     assert ledger.account("7").charged == 1.5
-    with pytest.raises(LedgerError, match="are a series"):
-        lists(ledger, 7, None, mechanism=ev.mechanisms.Suggest(epsilon=0.5))
-    with pytest.raises(ParameterError, match="a series with epsilon 1"):
-        lists(ledger, 7, 0.5)
+    for given in ({"epsilon": 0.5}, {"mechanism": ev.mechanisms.Suggest(epsilon=0.5)}):
+        with pytest.raises(ParameterError, match="a series with epsilon 1"):
+            lists(ledger, 7, **{"epsilon": None, **given})
     larger = social_network(121, average_degree=16).graph
     with pytest.raises(BudgetError, match="is not in the series: the next refresh"):
         ev.suggest(larger, [7, 120], 1.0, ledger=ledger, label="friends")
