@@ -151,7 +151,6 @@ def plan(
         Length of a list.
     """
     from edgeveil.cli.reading import read_and_say
-    from edgeveil.ledger.plan import share_of
 
     check_int("-k", k)
     if members is not None:
@@ -174,7 +173,7 @@ def plan(
     account = opened.account()
     columns = ["lists", "charges", "epsilon"]
     rows: list[tuple[Any, ...]] = [
-        (words, count, share_of(account, count, pooled=pooled))
+        (words, count, account.highest_price(count, pooled=pooled))
         for words, count in (("series", 1), ("series, renewed once", 2))
     ]
     if not rows[0][2] > 0:

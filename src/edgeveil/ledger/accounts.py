@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgeveil._internal.words import counted
@@ -83,6 +85,21 @@ class Account:
         if self.pooled_cap_nano is None:
             return math.inf
         return (self.pooled_cap_nano - self.pooled_charged_nano) / NANO
+
+    def highest_price(self, count: int, *, pooled: Callable[[float], float] | None = None) -> float:
+        """The highest price that allows `count` charges of this member from what is left.
+
+        `pooled` gives what all members together learn from one charge at an epsilon; it is needed
+        if the ledger has a cap for that. Whole nano-epsilons: the charges never add up to more than
+        is left.
+        """
+        nano = (self.cap_nano - self.charged_nano) // count
+        if pooled is not None and not math.isinf(self.pooled_left):
+            left = self.pooled_left / count
+            # The largest epsilon, up to 10, at which the cap for all members allows one charge.
+            fitting = bisect_right(range(1, 10 * NANO), left, key=lambda one: pooled(one / NANO))
+            nano = min(nano, fitting)
+        return nano / NANO
 
 
 def account(transaction: Transaction, member: str | None) -> Account:

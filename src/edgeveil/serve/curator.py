@@ -21,7 +21,6 @@ from starlette.routing import Route
 from edgeveil._internal.files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.accounts import is_window
-from edgeveil.ledger.plan import share_of
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.served_series import SeriesLists
@@ -136,7 +135,7 @@ def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
     """The highest epsilon at which everybody's budget allows one more series, or two."""
     account = lists.ledger.account()
     return [
-        {"renewals": count, "epsilon": share_of(account, count, pooled=_pooled(lists))}
+        {"renewals": count, "epsilon": account.highest_price(count, pooled=_pooled(lists))}
         for count in (1, 2)
     ]
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.ledger.accounts import Account
-from edgeveil.ledger.plan import share_of
 from edgeveil.mechanisms import Suggest
 
 
@@ -17,7 +16,7 @@ def account(cap, charged=0, pooled_cap=None, pooled=0):
 @given(cap=st.integers(1, 10**12), used=st.floats(0, 1), count=st.integers(1, 400))
 def test_shares_fit_into_what_is_left_and_no_more_would(cap, used, count):
     charged = int(cap * used)
-    nano = round(share_of(account(cap, charged), count) * 10**9)
+    nano = round(account(cap, charged).highest_price(count) * 10**9)
     assert nano * count <= cap - charged < (nano + 1) * count
 
 
@@ -26,5 +25,5 @@ def test_shares_keep_the_cap_for_all_members_together(members, pooled_cap, count
     def pooled(epsilon):
         return Suggest(epsilon=epsilon).guarantee(members).pooled_epsilon if epsilon else 0.0
 
-    share = share_of(account(10**10, pooled_cap=pooled_cap), count, pooled=pooled)
+    share = account(10**10, pooled_cap=pooled_cap).highest_price(count, pooled=pooled)
     assert pooled(share) * count <= pooled_cap / 10**9 * (1 + 1e-12)
