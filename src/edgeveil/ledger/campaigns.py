@@ -20,8 +20,7 @@ from edgeveil._internal.words import counted, some_of
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
-from edgeveil.ledger.chain import chained, expect, first_hash, now
-from edgeveil.ledger.charges import Charges
+from edgeveil.ledger.chain import Charges, chained, expect, first_hash, now
 from edgeveil.ledger.prices import MOST_NANO, NANO, BatchPrice, in_words, note_text, price_of_growth
 from edgeveil.ledger.schema import ChargeRow, ReleaseRow, Transaction
 from edgeveil.ledger.snapshots import plain_label, snapshot_for
