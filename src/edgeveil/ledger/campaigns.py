@@ -20,7 +20,7 @@ from edgeveil._internal.words import counted, some_of
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
-from edgeveil.ledger.chain import Charges, chained, expect, first_hash, now
+from edgeveil.ledger.chain import Charges, append, expect, now
 from edgeveil.ledger.prices import MOST_NANO, NANO, BatchPrice, in_words, note_text, price_of_growth
 from edgeveil.ledger.schema import ChargeRow, ReleaseRow, Transaction
 from edgeveil.ledger.snapshots import plain_label, snapshot_for
@@ -155,31 +155,13 @@ class Request:
     ) -> None:
         self._transaction, self._ledger = transaction, ledger
         self._campaign, self._members = campaign, members
-        self._snapshot = snapshot_for(
-            transaction,
-            campaign.label,
-            campaign.fingerprint,
-            wanted=campaign.snapshot,
-            write=write,
-            nodes=campaign.note.get("nodes", ""),
-            price=self._price_in_a_new_snapshot(),
-        )
+        self._snapshot = snapshot_for(transaction, campaign, len(members), write=write)
         identity = [campaign.identity, plain_label(campaign.label), self._snapshot.number]
         self.key = ledger.key_of(json.dumps(identity))
         self.charges = Charges(transaction)
         self.charged = self.charges.look_up(members, self.key)
         self.new = [member for member in members if member not in self.charged]
         self._n_rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, self.key))
-
-    def _price_in_a_new_snapshot(self) -> str:
-        """What the rows would be charged if the next snapshot were declared, in words."""
-        if not self._members:
-            return ""
-        guarantee = self._campaign.guarantee(len(self._members))
-        whom = "everybody" if guarantee.model == "public" else "the member"
-        if guarantee.model == "joint" and len(self._members) > 1:
-            whom = f"each of {len(self._members):,} members"
-        return f"epsilon = {guarantee.epsilon:g} to {whom}"
 
     def _price_of(self, more: int) -> BatchPrice:
         """The price of this many more rows."""
@@ -335,8 +317,5 @@ class Request:
 
 def add_release(transaction: Transaction, key: str, sha256: str) -> None:
     """Record that the artifact of a charge is written, and erase the charge's secret."""
-    last = transaction.run(sql.LAST_RELEASE)
-    seq, previous = last[0] if last else (0, first_hash(transaction.header, "releases"))
-    row = chained(ReleaseRow(seq + 1, key, sha256, now()), previous)
-    transaction.insert("releases", [row])
+    append(transaction, "releases", ReleaseRow(0, key, sha256, now()))
     transaction.run(sql.ERASE_SECRET, key)

@@ -35,6 +35,15 @@ def chained(row: Row, previous: str) -> Row:
     return row._replace(hash=digest(previous, *row[:-1]))
 
 
+def append(transaction: Transaction, table: str, row: Row) -> Row:
+    """Add a row to the end of a chained table; gives it with its number and hash."""
+    last = transaction.run(sql.LAST_OF.format(table))
+    seq, previous = last[0] if last else (0, first_hash(transaction.header, table))
+    row = chained(row._replace(seq=seq + 1), previous)
+    transaction.insert(table, [row])
+    return row
+
+
 def digest(*parts: str | int | None) -> str:
     """Hex SHA-256 of a list of plain values; JSON separates them unambiguously."""
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
@@ -107,7 +116,10 @@ class Charges:
         rows: dict[str, ChargeRow] = {}
         self.totals.update(dict.fromkeys(members, 0))
         entries = list(self._transaction.among(sql.ENTRIES_OF, members))
-        self._read(seq for _, seq in entries)
+        wanted = {seq for _, seq in entries} - self._checked.keys()
+        around = sorted(wanted | {number - 1 for number in wanted})
+        self._check([ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, around)])
+        expect(wanted <= self._checked.keys(), "a charge is missing")
         for member, seq in entries:
             charge = self._checked[seq]
             if charge.model == "joint":
@@ -128,7 +140,7 @@ class Charges:
             self.totals[member] += price.epsilon_nano if joint else 0
         highest = max((self.totals[member] for member in members), default=0)
         row = ChargeRow(
-            seq=self.count + 1,
+            seq=0,
             model=price.model,
             epsilon_nano=price.epsilon_nano,
             pooled_nano=price.pooled_nano,
@@ -140,8 +152,7 @@ class Charges:
             greatest_total=max(self.greatest_total, highest),
             **about,
         )
-        row = chained(row, self.head)
-        self._transaction.insert("charges", [row])
+        row = append(self._transaction, "charges", row)
         self._transaction.insert("charge_members", ((row.seq, member) for member in members))
         self._transaction.insert("secrets", [(row.key, secrets.token_hex(SECRET_BYTES))])
         self._end_with(row)
@@ -153,13 +164,6 @@ class Charges:
         self.count, self.head = row.seq, row.hash
         self.public_total, self.pooled_total = row.public_total, row.pooled_total
         self.greatest_total = row.greatest_total
-
-    def _read(self, numbers: Iterable[int]) -> None:
-        """Read the charges with these numbers, unless they were read before."""
-        wanted = set(numbers) - self._checked.keys()
-        around = sorted(wanted | {number - 1 for number in wanted})
-        self._check([ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, around)])
-        expect(wanted <= self._checked.keys(), "a charge is missing")
 
     def _check(self, rows: list[ChargeRow]) -> None:
         """Check and keep the rows whose predecessor is among `rows`, or that are the first."""

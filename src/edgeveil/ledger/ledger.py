@@ -152,14 +152,12 @@ class Ledger:
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""
         with self._transaction() as transaction:
-            current = snapshots.current_snapshot(transaction, label)
-            return current.number if current else 1
+            return snapshots.current_snapshot(transaction, label).number
 
     def fingerprint(self, label: str = "") -> str | None:
         """Fingerprint of the graph of a label's current snapshot; None before its first release."""
         with self._transaction() as transaction:
-            current = snapshots.current_snapshot(transaction, label)
-            return current.fingerprint if current else None
+            return snapshots.current_snapshot(transaction, label).fingerprint
 
     def last_fingerprint(self, label: str = "") -> str | None:
         """The fingerprint that a label was last used with, in this snapshot or an earlier one."""
@@ -178,18 +176,8 @@ class Ledger:
         snapshot's fingerprint (None before its first release) and may raise.
         """
         with self._transaction(write=True) as transaction:
-            current = snapshots.current_snapshot(transaction, label)
-            check(current.fingerprint if current else None)
+            check(snapshots.current_snapshot(transaction, label).fingerprint)
             return snapshots.advance(transaction, label)
-
-    def check_snapshot(self, fingerprint: str, label: str = "") -> int:
-        """Number of a label's current snapshot; LedgerError if its graph is known to differ.
-
-        The error depends on private edges: for the curator only.
-        """
-        with self._transaction() as transaction:
-            found = snapshots.snapshot_for(transaction, label, fingerprint)
-            return found.number
 
     def charge(self, campaign: Campaign, members: Iterable[str]) -> Charged:
         """Charge the rows that were not charged yet; on return the charge is on disk.

@@ -215,7 +215,8 @@ CHARGES_OF_MEMBER = (
     f"{_SHOWN_CHARGE} WHERE n_rows > 0 AND (model = 'public' OR charges.seq IN "
     "(SELECT seq FROM charge_members WHERE member = ?)) ORDER BY charges.seq"
 )
-HEAD = "SELECT seq, hash FROM charges ORDER BY seq DESC LIMIT 1"
+LAST_OF = "SELECT seq, hash FROM {} ORDER BY seq DESC LIMIT 1"
+HEAD = LAST_OF.format("charges")
 HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
@@ -230,7 +231,6 @@ TOTALS = (
 )
 
 GET_RELEASES = "SELECT seq, key, sha256, created, hash FROM releases ORDER BY seq"
-LAST_RELEASE = "SELECT seq, hash FROM releases ORDER BY seq DESC LIMIT 1"
 DIGEST_OF_KEY = "SELECT sha256 FROM releases WHERE key = ?"
 
 GET_SNAPSHOTS = "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"

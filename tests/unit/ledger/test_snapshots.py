@@ -3,6 +3,7 @@
 import pytest
 
 from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.ledger import Campaign
 
 
 @pytest.fixture
@@ -45,15 +46,21 @@ def test_another_node_set_is_named_before_a_new_snapshot_is_advised(ledger, join
     assert len(ledger.charges()) == 1
 
 
-def test_a_graph_is_checked_without_a_price(place, ledger, joint, reserve):
-    assert ledger.check_snapshot("monday", "friends") == 1, "nothing was released yet"
+def test_price_refuses_another_graph_and_fixes_none(place, ledger, joint, reserve):
+    def priced(fingerprint):
+        asked = joint(1, "ann")
+        more = {"fingerprint": fingerprint, "label": "friends"}
+        campaign = Campaign(identity="q", guarantee=asked.guarantee, **more)
+        return ledger.price(campaign, asked.members).snapshot
+
+    assert priced("monday") == 1, "nothing was released yet"
     reserve(ledger, "q", joint(4, "ann"), fingerprint="monday", label="friends")  # all of the cap
-    assert ledger.check_snapshot("monday", "Friends") == 1
+    assert priced("monday") == 1
     with pytest.raises(LedgerError, match="not the graph of snapshot 1 of 'friends'"):
-        ledger.check_snapshot("tuesday", "friends")
+        priced("tuesday")
     before = place.raw("SELECT * FROM snapshots")
     ledger.advance("friends")
-    assert ledger.check_snapshot("tuesday", "friends") == 2
+    assert priced("tuesday") == 2
     assert len(place.raw("SELECT * FROM snapshots")) == len(before) + 1, "it fixes no graph"
 
 
