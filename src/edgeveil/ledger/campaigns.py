@@ -11,11 +11,12 @@ import math
 import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from edgeveil._internal.files import move
 from edgeveil._internal.words import counted, some_of
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
@@ -112,7 +113,24 @@ class Batch:
         `writer` writes the artifact to the path it is given, always with the same values for the
         same batch. If another process was faster, its artifact is kept.
         """
-        return self if self.stored else self._ledger._store_batch(self, writer)
+        if self.stored:
+            return self
+        folder, key = self._ledger.folder, self.key
+        written = files.write_draft(folder, key, writer)
+        with self._ledger._transaction(write=True) as transaction:
+            # Under the lock: of two processes with the same batch, only one renames and records.
+            stored = transaction.run(sql.DIGEST_OF_KEY, key)
+            if stored:
+                digest = stored[0][0]
+            elif written is None:
+                raise LedgerError("the writer wrote no file at the path it was given")
+            else:
+                draft, digest = written
+                move(draft, folder / key)
+                append(transaction, "releases", ReleaseRow(0, key, digest, now()))
+                transaction.run(sql.ERASE_SECRET, key)
+        files.clear_drafts(folder, key)
+        return replace(self, secret=b"", members=(), digest=digest)
 
 
 class Charged(NamedTuple):
@@ -313,9 +331,3 @@ class Request:
         expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
         names = tuple(member for (member,) in run(sql.MEMBERS_OF, charge.seq))
         return Batch(*known, bytes.fromhex(stored[0][0]), names, "", self._ledger)
-
-
-def add_release(transaction: Transaction, key: str, sha256: str) -> None:
-    """Record that the artifact of a charge is written, and erase the charge's secret."""
-    append(transaction, "releases", ReleaseRow(0, key, sha256, now()))
-    transaction.run(sql.ERASE_SECRET, key)

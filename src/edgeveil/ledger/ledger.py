@@ -17,12 +17,10 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from edgeveil._internal.files import move
 from edgeveil._internal.notebook import html_pre
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import accounts, chain, snapshots
@@ -36,7 +34,6 @@ from edgeveil.ledger.campaigns import (
     Newcomers,
     Price,
     Request,
-    add_release,
 )
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
@@ -358,23 +355,6 @@ class Ledger:
         if self._artifacts is None:
             raise LedgerError("a ledger in PostgreSQL needs a folder: open it with artifacts=...")
         return self._artifacts
-
-    def _store_batch(self, batch: Batch, writer: Callable[[Path], None]) -> Batch:
-        folder, key = self.folder, batch.key
-        written = files.write_draft(folder, key, writer)
-        with self._transaction(write=True) as transaction:
-            # Under the lock: of two processes with the same batch, only one renames and records.
-            stored = transaction.run(sql.DIGEST_OF_KEY, key)
-            if stored:
-                digest = stored[0][0]
-            elif written is None:
-                raise LedgerError("the writer wrote no file at the path it was given")
-            else:
-                draft, digest = written
-                move(draft, folder / key)
-                add_release(transaction, key, digest)
-        files.clear_drafts(folder, key)
-        return replace(batch, secret=b"", members=(), digest=digest)
 
     def __repr__(self) -> str:
         return f"Ledger({self.location!r}, epsilon={self.epsilon:g})"

@@ -16,8 +16,7 @@ import sys
 from pathlib import Path
 
 from edgeveil.errors import BudgetError
-from edgeveil.ledger import Batch, Campaign, Ledger, artifacts
-from edgeveil.ledger import ledger as ledger_module
+from edgeveil.ledger import Batch, Campaign, Ledger, artifacts, campaigns
 from edgeveil.ledger.schema import Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
@@ -34,7 +33,7 @@ POINTS = {
     "file on disk": (artifacts, "sha256_of", {"before": 3}),  # 2: the shared one is read
     "before rename": (os, "replace", {"before": 2}),
     "after rename": (os, "replace", {"after": 2}),
-    "folder on disk": (ledger_module, "move", {"after": 2}),
+    "folder on disk": (campaigns, "move", {"after": 2}),
     "before store commits": (Transaction, "commit", {"before": 3}),
     "after store commits": (Transaction, "commit", {"after": 3}),
     "drafts cleared": (artifacts, "clear_drafts", {"after": 3}),

@@ -16,7 +16,7 @@ from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.graph.graph import UNKNOWN, Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
-from edgeveil.ledger import Ledger
+from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
 from edgeveil.report.spending import spending_of, spending_rows
@@ -128,7 +128,7 @@ def failing(monkeypatch, owner, name, nth, *, after):
 STEPS = [
     *((History, "add", 1), (SeriesFolder, "begin", 1), (refreshing, "note_work", 1)),
     *((refreshing, "note_work", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
-    *((Ledger, "_store_batch", 1), (Ledger, "_store_batch", 2)),
+    *((Batch, "store", 1), (Batch, "store", 2)),
     *((refreshing, "stored_shared", 1), (runner, "randomise", 1), (Shard, "write", 1)),
     *((SeriesFolder, "commit", 1), (SeriesFolder, "finish", 1)),
 ]

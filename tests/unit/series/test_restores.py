@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import Ledger
+from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
 from edgeveil.series.history import History
@@ -31,7 +31,7 @@ LATER = [*RING, *CHORDS, (0, 2)]
 EVER = SimpleNamespace(graph=graph(LATER), nodes=range(8))  # all edges that are ever there
 STEPS = [
     *((History, "add"), (SeriesFolder, "begin"), (refreshing, "note_work"), (Ledger, "charge")),
-    *((Ledger, "begin"), (Ledger, "_store_batch"), (Shard, "write"), (SeriesFolder, "commit")),
+    *((Ledger, "begin"), (Batch, "store"), (Shard, "write"), (SeriesFolder, "commit")),
     (SeriesFolder, "finish"),
 ]
 PARTS = {
