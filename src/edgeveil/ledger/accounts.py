@@ -15,8 +15,8 @@ from edgeveil._internal.words import counted
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import Charges, expect
 from edgeveil.ledger.prices import NANO, in_words
-from edgeveil.ledger.schema import Transaction
 from edgeveil.ledger.snapshots import all_snapshots, plain_label
+from edgeveil.ledger.transactions import Transaction
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import Charges, append, expect, now
 from edgeveil.ledger.prices import MOST_NANO, NANO, BatchPrice, in_words, note_text, price_of_growth
-from edgeveil.ledger.schema import ChargeRow, ReleaseRow, Transaction
+from edgeveil.ledger.schema import ChargeRow, ReleaseRow
 from edgeveil.ledger.snapshots import plain_label, snapshot_for
+from edgeveil.ledger.transactions import Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:

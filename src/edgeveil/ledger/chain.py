@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.prices import BatchPrice
-from edgeveil.ledger.schema import ChargeRow, Header, ReleaseRow, SnapshotRow, Transaction
+from edgeveil.ledger.schema import ChargeRow, Header, ReleaseRow, SnapshotRow
+from edgeveil.ledger.transactions import Transaction
 
 SECRET_BYTES = 32
 Row = TypeVar("Row", ChargeRow, ReleaseRow, SnapshotRow)

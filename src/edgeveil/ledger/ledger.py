@@ -37,8 +37,8 @@ from edgeveil.ledger.campaigns import (
 )
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
-from edgeveil.ledger.schema import Transaction
 from edgeveil.ledger.sqlite import SqliteStore
+from edgeveil.ledger.transactions import Transaction
 
 __all__ = ["Account", "Batch", "Campaign", "Charge", "Charged", "Ledger", "Price"]
 

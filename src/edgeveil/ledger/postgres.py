@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import schema as sql
-from edgeveil.ledger import sessions
-from edgeveil.ledger.schema import BUSY_SECONDS, Transaction, UnusableError
+from edgeveil.ledger import transactions
+from edgeveil.ledger.transactions import BUSY_SECONDS, Transaction, UnusableError
 
 
 class PostgresStore:
@@ -56,11 +55,11 @@ class PostgresStore:
                     f"{self.shown} holds a ledger already; open it, or name another schema"
                 )
             transaction.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            sql.create(transaction, header)
+            transactions.create(transaction, header)
 
     def session(self) -> AbstractContextManager[None]:
         """One connection for all transactions of this thread within the block."""
-        return sessions.session(self._place)
+        return transactions.session(self._place)
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
@@ -76,7 +75,7 @@ class PostgresStore:
     @contextmanager
     def _begun(self, *, write: bool) -> Iterator[Transaction]:
         try:
-            with sessions.connection(self._place, self._connect, self._is_alive) as connection:
+            with transactions.connection(self._place, self._connect, self._is_alive) as connection:
                 transaction = Transaction(connection, mark="%s")
                 # Writers: each statement must see what was committed before the lock was taken,
                 # hence READ COMMITTED. Readers: one snapshot for the whole transaction.

@@ -15,14 +15,9 @@ The statements are the same text for both (placeholders are written ``?``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from typing import Any, NamedTuple
-
-from edgeveil.errors import LedgerError
+from typing import NamedTuple
 
 FORMAT = 4
-BUSY_SECONDS = 60  # how long to wait for a lock or a server
 
 
 class Header(NamedTuple):
@@ -136,59 +131,6 @@ CREATE TABLE secrets (
     secret TEXT NOT NULL
 )
 """
-
-
-class UnusableError(LedgerError):
-    """The database cannot be used at present: locked, unreachable, or its disk is full."""
-
-
-class Transaction:
-    """Statements that take effect together at `commit`, durably, or not at all.
-
-    Each has a connection of its own, so that no fork, thread or pickle shares one by mistake. The
-    two databases differ in how a parameter is marked, and in how a transaction begins.
-    """
-
-    header: Header  # of the ledger; set by `Ledger`, which reads it first
-
-    def __init__(self, connection: Any, mark: str) -> None:
-        self._cursor = connection.cursor()
-        self._mark = mark
-
-    def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Run one statement and fetch all it returns."""
-        self._cursor.execute(statement.replace("?", self._mark), parameters)
-        return [] if self._cursor.description is None else list(self._cursor.fetchall())
-
-    def among(self, statement: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Run a statement with ``IN ({})`` of the values, some hundred at a time."""
-        for some in _some_at_a_time(values):
-            yield from self.run(statement.format(", ".join("?" * len(some))), *some)
-
-    def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows to a table, with all its columns in order."""
-        for some in _some_at_a_time(rows):
-            row = f"({', '.join('?' * len(some[0]))})"
-            values = ", ".join([row] * len(some))
-            self.run(f"INSERT INTO {table} VALUES {values}", *chain.from_iterable(some))
-
-    def commit(self) -> None:
-        """Return only when everything is on disk."""
-        self._cursor.execute("COMMIT")
-
-
-def _some_at_a_time(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """Few enough for every database's limit of parameters (SQLite once had 999)."""
-    rest = iter(items)
-    while some := list(islice(rest, 400)):
-        yield some
-
-
-def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
-    """Make the tables of a new ledger and write its header."""
-    for statement in TABLES.split(";"):
-        transaction.run(statement)
-    transaction.insert("ledger", [(FORMAT, *header)])
 
 
 GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; its first column is the format

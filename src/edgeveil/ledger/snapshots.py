@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import append, now
-from edgeveil.ledger.schema import SnapshotRow, Transaction
+from edgeveil.ledger.schema import SnapshotRow
+from edgeveil.ledger.transactions import Transaction
 
 if TYPE_CHECKING:
     from edgeveil.ledger.campaigns import Campaign

@@ -13,9 +13,8 @@ from urllib.parse import quote
 
 from edgeveil._internal.files import sync_folder
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import schema as sql
-from edgeveil.ledger import sessions
-from edgeveil.ledger.schema import BUSY_SECONDS, Transaction, UnusableError
+from edgeveil.ledger import transactions
+from edgeveil.ledger.transactions import BUSY_SECONDS, Transaction, UnusableError
 
 _APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of the file
 MOUNTINFO = Path("/proc/self/mountinfo")
@@ -48,11 +47,11 @@ class SqliteStore:
         with self._new_file(self.path), _connected(self.path) as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             with _begun(connection, write=True) as transaction:
-                sql.create(transaction, header)
+                transactions.create(transaction, header)
 
     def session(self) -> AbstractContextManager[None]:
         """One connection for all transactions of this thread within the block."""
-        return sessions.session(self._file())
+        return transactions.session(self._file())
 
     def _file(self) -> tuple[int, int]:
         """Which file it is, whatever its name: another file there is another connection."""
@@ -73,7 +72,7 @@ class SqliteStore:
             raise LedgerError(f"there is no ledger at {self.path}; create one first")
         with (
             _explained(self.path),
-            sessions.connection(self._file(), lambda: _connect(self.path)) as connection,
+            transactions.connection(self._file(), lambda: _connect(self.path)) as connection,
         ):
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise LedgerError(f"{self.path} is not an edgeveil ledger")

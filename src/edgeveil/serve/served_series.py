@@ -28,7 +28,7 @@ import numpy.typing as npt
 from edgeveil.errors import EdgeveilError, LedgerError
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.ledger import Ledger
-from edgeveil.ledger.schema import UnusableError
+from edgeveil.ledger.transactions import UnusableError
 from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
 from edgeveil.series.copies import check_copies, check_folder

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from edgeveil.errors import BudgetError
 from edgeveil.ledger import Batch, Campaign, Ledger, artifacts, campaigns
-from edgeveil.ledger.schema import Transaction
+from edgeveil.ledger.transactions import Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
 # In the order in which a release passes them: what all rows share is stored first, then the rows.
