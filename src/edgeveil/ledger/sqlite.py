@@ -67,8 +67,8 @@ class SqliteStore:
 
         LedgerError unless a ledger is there.
         """
+        refuse_unsafe_place(self.path)
         if not self.path.is_file():
-            refuse_unsafe_place(self.path)
             raise LedgerError(f"there is no ledger at {self.path}; create one first")
         with (
             _explained(self.path),
@@ -89,6 +89,7 @@ class SqliteStore:
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file, with SQLite's own means."""
+        refuse_unsafe_place(self.path)
         target = target.expanduser().resolve()
         with (
             self._new_file(target),
@@ -117,8 +118,7 @@ class SqliteStore:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Refuse an unsafe place, and turn SQLite's errors into ours."""
-    refuse_unsafe_place(path)
+    """Turn SQLite's errors into ours."""
     try:
         yield
     except sqlite3.OperationalError as error:
