@@ -18,11 +18,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from edgeveil._internal.files import move
 from edgeveil._internal.words import counted, some_of
-from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import Charges, append, expect, now
-from edgeveil.ledger.prices import MOST_NANO, NANO, BatchPrice, in_words, note_text, price_of_growth
+from edgeveil.ledger.prices import (
+    MOST_NANO,
+    NANO,
+    BatchPrice,
+    check_text,
+    in_words,
+    price_of_growth,
+)
 from edgeveil.ledger.schema import ChargeRow, ReleaseRow
 from edgeveil.ledger.snapshots import plain_label, snapshot_for
 from edgeveil.ledger.transactions import Transaction
@@ -43,6 +50,21 @@ class Campaign:
     code: str = ""  # digest of the code that makes the rows; only the same may finish a batch
     note: Mapping[str, str] = field(default_factory=dict)  # for people: mechanism, purpose
     snapshot: int | None = None  # if given, it must be the label's current one
+
+    def __post_init__(self) -> None:
+        check_text("fingerprint", self.fingerprint)
+        check_text("label", self.label)
+        self.note_text  # noqa: B018  (it is checked too)
+
+    @cached_property
+    def note_text(self) -> str:
+        """The note as JSON; ParameterError unless it is little, and text."""
+        if not all(isinstance(part, str) for pair in self.note.items() for part in pair):
+            raise ParameterError("purpose, operator and the rest of a note must be text")
+        text = json.dumps(dict(self.note), sort_keys=True)
+        if len(text) > 10_000:
+            raise ParameterError(f"a note must be small (10 000 characters), got {len(text)}")
+        return text
 
 
 @dataclass(frozen=True)
@@ -269,22 +291,24 @@ class Request:
         its rows share.
         """
         rows = {charge.seq: charge for charge in self.charged.values()}
+        if self.new and (refusal := self.price().refusal):
+            raise BudgetError(refusal)
+        first = self._first_entry()
         if self.new:
-            if refusal := self.price().refusal:
-                raise BudgetError(refusal)
-            self.begin()
             # A random key: a ledger restored from an older copy must not give two batches one key.
             added = self._append(secrets.token_hex(32), self.new, self._due)
             rows[added.seq] = added
-        shared = self.shared()
-        assert shared is not None  # the campaign has a row
-        return Charged(shared, tuple(self._batch(rows[seq]) for seq in sorted(rows)))
+        batches = tuple(self._batch(rows[seq]) for seq in sorted(rows))
+        return Charged(self._batch(first), batches)
 
     def begin(self) -> Batch:
-        """The campaign's first entry, added if it is not there: price 0, no rows."""
-        found = [ChargeRow(*row) for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key)]
-        first = found[0] if found else self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
-        return self._batch(first, any_code=True)
+        """The campaign's first entry, added if it is not there."""
+        return self._batch(self._first_entry(), any_code=True)
+
+    def _first_entry(self) -> ChargeRow:
+        for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key):
+            return ChargeRow(*row)
+        return self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
 
     def _append(self, key: str, members: list[str], price: BatchPrice) -> ChargeRow:
         return self.charges.append(
@@ -297,13 +321,14 @@ class Request:
             snapshot=self._snapshot.number,
             fingerprint=self._campaign.fingerprint,
             code=self._campaign.code,
-            note=note_text(self._campaign.note),
+            note=self._campaign.note_text,
         )
 
     def shared(self) -> Batch | None:
         """The statistics that all rows of the campaign share, if it has a row."""
-        found = [ChargeRow(*row) for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key)]
-        return self._batch(found[0]) if found else None
+        for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key):
+            return self._batch(ChargeRow(*row))
+        return None
 
     def open_batches(self) -> list[Batch]:
         """All batches of rows of the campaign that are not stored, of any code.

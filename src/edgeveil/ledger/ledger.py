@@ -36,7 +36,7 @@ from edgeveil.ledger.campaigns import (
     Request,
 )
 from edgeveil.ledger.postgres import PostgresStore
-from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
+from edgeveil.ledger.prices import NANO, cap_nano, check_text
 from edgeveil.ledger.sqlite import SqliteStore
 from edgeveil.ledger.transactions import Transaction
 
@@ -191,7 +191,7 @@ class Ledger:
         LedgerError
             If the graph is not the current snapshot's, or other code began one of the batches.
         """
-        names = _member_names(campaign, members)
+        names = _member_names(members)
         self.folder  # noqa: B018  (refuse before the charge if there is none)
         with self._transaction(write=True) as transaction:
             if not self._artifacts_checked:  # once is enough: later, `_seen` detects an older copy
@@ -217,7 +217,7 @@ class Ledger:
 
         Like `charge`, it refuses a graph that is not the current snapshot's.
         """
-        names = _member_names(campaign, members)
+        names = _member_names(members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).price()
 
@@ -260,7 +260,7 @@ class Ledger:
         They are counted as if charged together: if the cap for all members together does not
         allow all of them, it allows the first ones.
         """
-        names = _member_names(campaign, members)
+        names = _member_names(members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).newcomers()
 
@@ -373,11 +373,8 @@ class Ledger:
         return partial(Ledger.open, artifacts=folder), (self.location,)
 
 
-def _member_names(campaign: Campaign, members: Iterable[str]) -> list[str]:
+def _member_names(members: Iterable[str]) -> list[str]:
     """Each member once; ParameterError for text that a database cannot hold."""
-    check_text("fingerprint", campaign.fingerprint)
-    check_text("label", campaign.label)
-    note_text(campaign.note)
     names = list(dict.fromkeys(members))
     if not names:
         raise ParameterError("name at least one member")

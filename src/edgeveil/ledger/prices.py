@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -96,13 +95,3 @@ def check_text(what: str, text: str) -> None:
         fits = False
     if not fits:
         raise ParameterError(f"{what} must be text without NUL characters")
-
-
-def note_text(note: Mapping[str, str]) -> str:
-    """Check a note and give it as JSON."""
-    if not all(isinstance(part, str) for pair in note.items() for part in pair):
-        raise ParameterError("purpose, operator and the rest of a note must be text")
-    text = json.dumps(dict(note), sort_keys=True)
-    if len(text) > 10_000:
-        raise ParameterError(f"a note must be small (10 000 characters), got {len(text)}")
-    return text
