@@ -10,20 +10,19 @@ import sys
 import pytest
 
 from edgeveil._internal import loops as _loops
-from edgeveil._internal import source as _source
 from edgeveil.cli.compiling import announce_compilation
 
 SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
 RANK = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]  # few loops
 CHECKED = """
 import importlib, sys
+from edgeveil._internal import loops as _loops
 from edgeveil.cli.app import main
-from edgeveil._internal import source as _source
 code = main(["warmup"])
 from numba.extending import is_jitted
 lacking, seen = [], 0
-for file in _source.loop_files():
-    parts = file.relative_to(_source.PACKAGE).with_suffix("").parts
+for file in _loops.loop_files():
+    parts = file.relative_to(_loops.PACKAGE).with_suffix("").parts
     module = importlib.import_module(".".join(("edgeveil", *parts)))
     loops = [v for v in vars(module).values() if is_jitted(v)]
     for width, kernels in getattr(module, "KERNELS", {}).items():
@@ -76,7 +75,7 @@ def test_before_the_first_loop_is_compiled_a_line_says_how_long_it_takes(process
 def test_a_package_that_cannot_be_written_to_and_no_home_are_one_line(process, tmp_path):
     package = tmp_path / "lib" / "edgeveil"
     unneeded = shutil.ignore_patterns("__pycache__", "*.woff2")
-    shutil.copytree(_source.PACKAGE, package, ignore=unneeded)
+    shutil.copytree(_loops.PACKAGE, package, ignore=unneeded)
     (package / "__pycache__").touch()  # no folder can be made there, not even by root
     (tmp_path / "home").touch()
     nowhere = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(tmp_path / "home")}

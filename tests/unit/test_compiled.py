@@ -15,7 +15,6 @@ import pytest
 from numba.extending import is_jitted
 
 from edgeveil._internal import loops as _loops
-from edgeveil._internal import source as _source
 from edgeveil._internal.compiled import compiled
 from edgeveil.jobs import keys
 
@@ -42,7 +41,7 @@ def copy(tmp_path):
     """A copy of the package with one loop that another one is inlined into."""
     package = tmp_path / "lib" / "edgeveil"
     unneeded = shutil.ignore_patterns("__pycache__", "*.woff2")
-    shutil.copytree(_source.PACKAGE, package, ignore=unneeded)
+    shutil.copytree(_loops.PACKAGE, package, ignore=unneeded)
     (package / "privacy" / "_a.py").write_text(INLINED.format(1))
     (package / "privacy" / "_b.py").write_text(CALLER)
 
@@ -176,10 +175,10 @@ def test_the_code_of_a_batch_and_the_folder_of_loops_are_known_by_one_digest(cop
         return original(files, root, form)
 
     original = keys.digest_of
-    assert original is _source.digest_of
+    assert original is _loops.digest_of
     monkeypatch.setattr(keys, "digest_of", spy)
     keys._our_code.__wrapped__()
-    loops = {path.relative_to(_source.PACKAGE).as_posix() for path in _source.loop_files()}
+    loops = {path.relative_to(_loops.PACKAGE).as_posix() for path in _loops.loop_files()}
     assert asked[0] >= loops
     assert loops >= {"_internal/compiled.py", "privacy/_sampler.py", "flow/common_neighbours.py"}
 
@@ -191,7 +190,7 @@ def test_a_process_whose_loops_have_changed_makes_no_batch(monkeypatch):
 
 
 def test_nothing_that_is_compiled_comes_from_a_file_that_the_digest_does_not_cover():
-    files = _source.loop_files()
+    files = _loops.loop_files()
     covered = {_module_of(file) for file in files}
     seen, strays = 0, []
     for file in files:
@@ -213,7 +212,7 @@ def test_nothing_that_is_compiled_comes_from_a_file_that_the_digest_does_not_cov
 
 
 def _module_of(file: Path) -> str:
-    return ".".join(("edgeveil", *file.relative_to(_source.PACKAGE).with_suffix("").parts))
+    return ".".join(("edgeveil", *file.relative_to(_loops.PACKAGE).with_suffix("").parts))
 
 
 def _homes(file: Path) -> dict[str, str]:

@@ -12,9 +12,8 @@ from numba import config, njit
 from numba.core import event
 
 from edgeveil._internal import loops as _loops
-from edgeveil._internal import source as _source
 
-_source.loops()  # the digest of all loops is taken before any of them is imported
+_loops.loop_source()  # the digest of all loops is taken before any of them is imported
 
 
 class _Listener(event.Listener):  # type: ignore[misc]  # numba has no types
@@ -45,7 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F, signature: Any = None) -> F:
     """Compile a loop that releases the GIL: at its first call, or now for a signature.
 
-    Compiled code is cached on disk until the source of any loop changes (`_loops`).
+    Compiled code is cached on disk until the source of any loop changes (`loops`).
     """
     loop: Any = njit(nogil=True, error_model="numpy")(function)
     if config.DISABLE_JIT:

@@ -1,11 +1,11 @@
-"""numba's cache of compiled functions, in the folder of `_loops` instead of numba's own places.
+"""numba's cache of compiled functions, in the folder of `loops` instead of numba's own places.
 
 numba's keys hold its version, the processor, the types and the function's own bytecode, but not
 that of functions which are inlined or called: after a change there, numba would load old code. So
 the name of our folder holds a digest of all of them.
 
 numba's public settings change the cache of all functions in a process, other packages' as well.
-This module uses private parts of numba instead; where they are missing, `_compiled` compiles
+This module uses private parts of numba instead; where they are missing, `compiled` compiles
 without a cache.
 """
 
@@ -16,9 +16,8 @@ from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-from edgeveil._internal import source as _source
 from edgeveil._internal.files import is_own_folder
-from edgeveil._internal.loops import kept, log
+from edgeveil._internal.loops import PACKAGE, kept, log, loop_source, loops_changed
 
 
 class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
@@ -30,9 +29,9 @@ class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
         folder = kept().folder
-        if folder is None or Path(file) not in _source.loops().stamps or _source.loops_changed():
+        if folder is None or Path(file) not in loop_source().stamps or loops_changed():
             return None
-        below = Path(file).parent.relative_to(_source.PACKAGE)
+        below = Path(file).parent.relative_to(PACKAGE)
         return cls(folder / below, function.__code__.co_firstlineno)
 
     def ensure_cache_path(self) -> None:
@@ -42,7 +41,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        return _source.loops().digest
+        return loop_source().digest
 
     def get_disambiguator(self) -> str:
         return str(self._line)
@@ -78,7 +77,7 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         # The source has changed since it was imported: the folder's digest is of other code.
-        if kept().problem or _source.loops_changed():
+        if kept().problem or loops_changed():
             return
         try:
             super().save_overload(signature, compiled)

@@ -1,4 +1,4 @@
-"""Compiled loops: where they are kept between processes, and who is told that one is compiled.
+"""Compiled loops: their source, where they are kept between processes, who is told of compiling.
 
 The folder is named by a digest of the source of all loops: after a change in any of them, older
 machine code is never loaded, and is removed. Later processes run what is in the folder. So it must
@@ -14,14 +14,16 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeveil._internal import source as _source
 from edgeveil._internal.files import is_own_folder, user_cache, why_replaceable
 
+PACKAGE = Path(__file__).parents[1]
+# Files with compiled loops, or with rules for them, have one of these lines.
+_MARKS = (b"\nfrom edgeveil._internal.compiled import", b"\nfrom numba", b"\nfrom llvmlite")
 VARIABLE = "NUMBA_CACHE_DIR"  # numba's own, for a folder of the user's choice
 
 log = logging.getLogger("edgeveil")
@@ -32,6 +34,68 @@ Watcher = Callable[[str, str, bool], None]
 watchers: list[Watcher] = []
 
 _told: set[str] = set()
+
+
+# -- the source --------------------------------------------------------------------------------
+
+
+def digest_of(
+    files: Iterable[Path], root: Path, form: Callable[[bytes], bytes] | None = None
+) -> str:
+    """SHA-256 of the names and contents of files; `form` is applied to each content first."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        content = path.read_bytes()
+        for part in (
+            path.relative_to(root).as_posix().encode(),
+            form(content) if form else content,
+        ):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def loop_files(root: Path = PACKAGE) -> list[Path]:
+    """The files that hold compiled loops, or say how loops are compiled.
+
+    Invariant (tests/unit/test_compiled.py): compiled code uses functions and constants of these
+    files only, so no change elsewhere can change it.
+    """
+    files = root.rglob("*.py")
+    return [path for path in files if any(mark in path.read_bytes() for mark in _MARKS)]
+
+
+class LoopSource(NamedTuple):
+    """The source of all compiled loops at one time."""
+
+    digest: str  # "" if there are no source files: in a zip archive, for instance
+    stamps: dict[Path, tuple[int, int, int]]
+
+
+@cache
+def loop_source() -> LoopSource:
+    """The source of all compiled loops when this process first asked."""
+    files = loop_files()
+    stamps = {path: _stamp(path) for path in files}  # before reading, so that no change is missed
+    return LoopSource(digest_of(files, PACKAGE) if files else "", stamps)
+
+
+def loops_changed() -> bool:
+    """Whether the source of a loop is no longer what it was when this process first asked."""
+    before = loop_source()
+    try:
+        if all(_stamp(path) == stamp for path, stamp in before.stamps.items()):
+            return False
+        return digest_of(before.stamps, PACKAGE) != before.digest
+    except OSError:  # a file is gone
+        return True
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+# -- the cache ---------------------------------------------------------------------------------
 
 
 class Kept(NamedTuple):
@@ -48,15 +112,15 @@ def kept() -> Kept:
     In the folder that NUMBA_CACHE_DIR names, if it is set; else in the package, or if that is not
     possible in the user's cache.
     """
-    digest = _source.loops().digest
+    digest = loop_source().digest
     if not digest:
         return Kept(None, "edgeveil's source is not in files")
     # By installation: two that share a parent folder must not remove each other's.
-    place = hashlib.sha256(str(_source.PACKAGE).encode()).hexdigest()[:12]
+    place = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]
     prefix = f"edgeveil-loops-{place}-"
     if chosen := os.environ.get(VARIABLE):
         return _in(Path(chosen), prefix, digest)
-    found = _in(_source.PACKAGE / "__pycache__", prefix, digest, inside=True)
+    found = _in(PACKAGE / "__pycache__", prefix, digest, inside=True)
     if found.folder is not None:
         return found
     own = user_cache()

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edgeveil._internal.source import digest_of, loop_files, loops_changed
+from edgeveil._internal.loops import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
