@@ -13,7 +13,7 @@ from edgeveil import mechanisms as private
 from edgeveil._internal.checks import check_choice, check_int
 from edgeveil._internal.notebook import html_card, html_table
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.classification import ACCURACY, ALL, PRECISION, measure_classification
+from edgeveil.evaluation.accuracy import ACCURACY, ALL, PRECISION, measure_classification
 from edgeveil.evaluation.hits import (
     ALIKE,
     ALL_GROUPS,

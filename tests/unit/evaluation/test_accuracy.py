@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.classification import _exact, _hide, _private, _quality
+from edgeveil.evaluation.accuracy import _exact, _hide, _private, _quality
 from edgeveil.evaluation.own_graph import evaluate
 from edgeveil.graph.datasets import social_network
 from edgeveil.jobs.classifying import classifier
