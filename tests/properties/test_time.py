@@ -202,7 +202,7 @@ def create(tmp_path):
 def test_a_shared_part_that_is_drawn_twice_is_noticed(create, monkeypatch):
     def drawn_anew(question, batch):
         numbers = drawing.shared_numbers(question.mechanism, question.graph, _NoNoise())
-        return drawing._fit(question, numbers), ""
+        return question.mechanism.fit_shared(numbers, question.graph.nodes), ""
 
     monkeypatch.setattr(drawing, "_fitted", drawn_anew)
     flipping = EdgeFlipping(epsilon=0.5)

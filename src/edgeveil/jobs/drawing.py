@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -21,11 +21,11 @@ from edgeveil.jobs.keys import noise_for
 from edgeveil.jobs.request import ReleaseRequest
 from edgeveil.jobs.stored import read_arrays, read_shared, write_rows, write_shared
 from edgeveil.jobs.tasks import Metadata, Part, Parts, RowBlock, Task
-from edgeveil.ledger import Batch, Price
+from edgeveil.ledger import Batch, Campaign, Price
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.statistic import Noised, digest_of
+from edgeveil.privacy.statistic import digest_of
 from edgeveil.results.release_folder import file_of
 
 # A part is sent to a worker and back: much larger than the groups of rows that fit into a cache,
@@ -84,10 +84,11 @@ class FreshRows:
 
     def __init__(self, request: ReleaseRequest) -> None:
         self._request, noise = request, request.noise or NoiseSource.secure()
-        numbers = shared_numbers(request.mechanism, request.graph, noise.derive("shared"))
+        mechanism, graph = request.mechanism, request.graph
+        numbers = shared_numbers(mechanism, graph, noise.derive("shared"))
         self._key = noise.derive("rows").export_key()
         self.metadata = request.metadata(noise=noise)
-        self.task = _task(request, _fit(request, numbers))
+        self.task = request.task(mechanism.fit_shared(numbers, graph.nodes))
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, some at a time, in any order."""
@@ -101,39 +102,7 @@ class FreshRows:
 
     def _run(self, task: Task) -> Iterator[tuple[Part, Any]]:
         parts = enumerate(_parts(self._request, self._request.indices))
-        numbered = ((Part(number, sources), self._key) for number, sources in parts)
-        return _computed(self._request, task, numbered)
-
-
-def _task(request: ReleaseRequest, fitted: Any) -> Task:
-    return Task(
-        mechanism=request.mechanism, graph=request.graph, shared=fitted, lists=request.lists
-    )
-
-
-def _fit(request: ReleaseRequest, numbers: tuple[Noised, ...]) -> Any:
-    return request.mechanism.fit_shared(numbers, request.graph.nodes)
-
-
-def _parts(request: ReleaseRequest, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
-    """Split the sources into parts; a worker takes one part at a time."""
-    size = rows_at_once(request.width, _PART_BYTES)
-    if request.mechanism.output == "suggestions":
-        size = _PART_LISTS
-    for first in range(0, len(indices), size):
-        yield tuple(indices[first : first + size].tolist())
-
-
-def _computed(
-    request: ReleaseRequest, task: Task, parts: Parts, *, done: int = 0
-) -> Iterator[tuple[Part, Any]]:
-    """Run the engine, and report how many rows are done."""
-    total = len(request.indices)
-    for part, made in request.engine.run(task, parts):
-        done += len(part.sources)
-        if request.progress:
-            request.progress(min(done, total), total)
-        yield part, made
+        return _run(self._request, task, ((Part(n, some), self._key) for n, some in parts))
 
 
 class ChargedRows:
@@ -143,24 +112,24 @@ class ChargedRows:
     batches are charged to the snapshot of the price, also if another one is declared meanwhile.
     """
 
-    def __init__(self, request: ReleaseRequest, price: Price | None = None) -> None:
-        assert request.ledger is not None
-        self._request, self._ledger = request, request.ledger
-        self.price = request.price() if price is None else price
-        if self.price.refusal:
-            raise BudgetError(self.price.refusal)
-        self._campaign = replace(request.campaign, snapshot=self.price.snapshot)
-        self._shared: Batch | None = None
+    task: Task  # after the first charge
 
-    @cached_property
-    def task(self) -> Task:
-        """The task, with what was learned from the shared statistics; after the first charge."""
-        return _task(self._request, self._common[0])
+    def __init__(self, request: ReleaseRequest, price: Price) -> None:
+        if price.refusal:
+            raise BudgetError(price.refusal)
+        self._request, self._price = request, price
 
     @cached_property
     def batches(self) -> list[Batch]:
-        """All batches that hold the rows; missing rows are charged, made and stored."""
-        return sorted(self._stored(), key=lambda batch: batch.number)
+        """All batches that hold the rows; missing rows are charged, drawn and stored."""
+        stored: list[Batch] = []
+        campaign = replace(self._request.campaign, snapshot=self._price.snapshot)
+        drawn = draw_charged(
+            self._request, campaign, self._fit, stored.append, done=self._price.n_stored
+        )
+        for batch, rows in drawn:
+            stored.append(batch.store(rows.write))
+        return sorted(stored, key=lambda batch: batch.number)
 
     @property
     def metadata(self) -> Metadata:
@@ -177,58 +146,10 @@ class ChargedRows:
             made = self.task.result(self._rows_in(batch), self.metadata)
             yield number, batch.key, made.sources, file_of(made)
 
-    def _stored(self) -> Iterator[Batch]:
-        """Yield each batch when it is stored.
-
-        A batch that another process has charged and not finished is computed here, all of it, from
-        its secret. So it does not matter whether that process is still at work.
-        """
-        stored: list[Batch] = []
-        begun: dict[int, tuple[Batch, RowBuffer]] = {}
-        waiting = self._missing(stored, begun)
-        for first in waiting:  # before the first charge there is no task
-            parts = chain([first], waiting)
-            for part, made in _computed(self._request, self.task, parts, done=self.price.n_stored):
-                batch, whole = begun[part.batch]
-                whole.put(made)
-                if not whole.missing:
-                    del begun[part.batch]
-                    yield batch.store(whole.write)
-        yield from stored
-
-    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, RowBuffer]]) -> Parts:
-        """Charge batch by batch; yield the parts of batches that are not stored yet."""
-        request, seen, names = self._request, set[str](), iter(self._request.names)
-        size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * request.width)))
-        while some := list(islice(names, size)):
-            charged = self._ledger.charge(self._campaign, some)
-            self._shared = charged.shared
-            for batch in charged.batches:
-                if batch.key in seen:
-                    continue
-                seen.add(batch.key)
-                if batch.stored:
-                    stored.append(batch)
-                    continue
-                indices = request.indices_of(batch.members)
-                begun[batch.number] = batch, RowBuffer(indices, request.graph.n_nodes)
-                key = self._key(batch).export_key()
-                for sources in _parts(request, indices):
-                    yield Part(batch.number, sources), key
-
-    def _key(self, batch: Batch) -> NoiseSource:
-        """The noise of a batch's rows."""
-        mechanism, graph = self._request.mechanism, self._request.graph
-        return noise_for(batch.secret, "rows", mechanism, graph, released=self._common[1])
-
-    @cached_property
-    def _common(self) -> tuple[Any, str]:
-        """What `_fitted` gives, after the first charge.
-
-        Once: `_shared` does not learn that it was stored, so its noise would be drawn again.
-        """
-        assert self._shared is not None
-        return _fitted(self._request, self._shared)
+    def _fit(self, shared: Batch) -> tuple[Task, str]:
+        fitted, digest = _fitted(self._request, shared)
+        self.task = self._request.task(fitted)
+        return self.task, digest
 
     def _rows_in(self, batch: Batch) -> RowBlock:
         """The requested rows of a batch, read from the stored artifact.
@@ -244,6 +165,91 @@ class ChargedRows:
             return RowBlock(sources, evidence.take(wanted), None)
         half = held.get("uncertainty")
         return RowBlock(sources, held["rows"][wanted], None if half is None else half[wanted])
+
+
+def draw_charged(
+    request: ReleaseRequest,
+    campaign: Campaign,
+    fit: Callable[[Batch], tuple[Task, str]],
+    on_stored: Callable[[Batch], None],
+    *,
+    done: int = 0,
+) -> Iterator[tuple[Batch, RowBuffer]]:
+    """Charge rows batch by batch, each before its noise is drawn; yield what is to be stored.
+
+    The only place where a charge becomes noise, of a release or of the windows of a series. A batch
+    that another process has charged and not finished is drawn here, all of it, from its secret. So
+    it does not matter whether that process is still at work.
+
+    Parameters
+    ----------
+    fit : callable
+        Gives the task, and the digest of the released numbers that it uses, from the batch of the
+        shared statistic. Called once, after the first charge: that batch does not learn that it
+        was stored meanwhile, so its noise would be drawn again.
+    on_stored : callable
+        Called with each batch that is stored already.
+    done : int
+        Rows to count as done from the start, for the progress.
+    """
+    assert request.ledger is not None
+    ledger, seen, names = request.ledger, set[str](), iter(request.names)
+    size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * request.width)))
+    begun: dict[int, tuple[Batch, RowBuffer]] = {}
+    first = ledger.charge(campaign, islice(names, size))
+    task, released = fit(first.shared)
+
+    def parts() -> Parts:
+        charged = first
+        while True:
+            for batch in charged.batches:
+                if batch.key in seen:
+                    continue
+                seen.add(batch.key)
+                if batch.stored:
+                    on_stored(batch)
+                    continue
+                indices = request.indices_of(batch.members)
+                begun[batch.number] = batch, RowBuffer(indices, request.graph.n_nodes)
+                noise = noise_for(
+                    batch.secret, "rows", task.mechanism, task.graph, released=released
+                )
+                key = noise.export_key()
+                for sources in _parts(request, indices):
+                    yield Part(batch.number, sources), key
+            if not (some := list(islice(names, size))):
+                return
+            charged = ledger.charge(campaign, some)
+
+    waiting = parts()
+    for one in waiting:  # if there is nothing to draw, no engine is started
+        for part, made in _run(request, task, chain([one], waiting), done=done):
+            batch, rows = begun[part.batch]
+            rows.put(made)
+            if not rows.missing:
+                del begun[part.batch]
+                yield batch, rows
+
+
+def _parts(request: ReleaseRequest, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
+    """Split the sources into parts; a worker takes one part at a time."""
+    size = rows_at_once(request.width, _PART_BYTES)
+    if request.mechanism.output == "suggestions":
+        size = _PART_LISTS
+    for first in range(0, len(indices), size):
+        yield tuple(indices[first : first + size].tolist())
+
+
+def _run(
+    request: ReleaseRequest, task: Task, parts: Parts, *, done: int = 0
+) -> Iterator[tuple[Part, Any]]:
+    """Run the engine, and report how many rows are done."""
+    total = len(request.indices)
+    for part, made in request.engine.run(task, parts):
+        done += len(part.sources)
+        if request.progress:
+            request.progress(min(done, total), total)
+        yield part, made
 
 
 # Cache of what was fitted to the shared statistics of the last two campaigns, and of their digest,
@@ -264,13 +270,14 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
 
 def _fitted(request: ReleaseRequest, batch: Batch) -> tuple[Any, str]:
     """What `fit_shared` gives for the shared statistics of a campaign, and their digest."""
-    batch = stored_shared(request.mechanism, request.graph, batch)
+    mechanism, graph = request.mechanism, request.graph
+    batch = stored_shared(mechanism, graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
         if name in _recent:
             return _recent[name]
     numbers = read_shared(batch.artifact)
-    found = _fit(request, numbers), " ".join(map(digest_of, numbers))
+    found = mechanism.fit_shared(numbers, graph.nodes), " ".join(map(digest_of, numbers))
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]

@@ -23,7 +23,7 @@ from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.graph.objects import as_graph
 from edgeveil.graph.read import read_graph
 from edgeveil.jobs.keys import code_of, describe, parameters_of
-from edgeveil.jobs.tasks import Engine, ListOptions, Local, Metadata
+from edgeveil.jobs.tasks import Engine, ListOptions, Local, Metadata, Task
 from edgeveil.ledger import Campaign, Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism
 from edgeveil.mechanisms.run import rows_at_once
@@ -150,6 +150,10 @@ class ReleaseRequest:
                 + "; edgeveil.release_to writes them to a folder instead"
                 * all_rows
             )
+
+    def task(self, shared: Any) -> Task:
+        """The task of an engine, with what `fit_shared` gave."""
+        return Task(mechanism=self.mechanism, graph=self.graph, shared=shared, lists=self.lists)
 
     def metadata(self, *, noise: NoiseSource | None = None, charged: str = "") -> Metadata:
         """Guarantee and provenance of rows drawn from `noise`, or charged to a ledger (when)."""
