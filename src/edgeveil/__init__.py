@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from edgeveil.results.release import Release
     from edgeveil.results.suggestions import Suggestions
     from edgeveil.series.history import History
-    from edgeveil.series.refresh import refresh
+    from edgeveil.series.refreshing import refresh
     from edgeveil.series.suggesting import suggest
     from edgeveil.testing import audit
     from edgeveil.testing import conformance as conformance
@@ -104,7 +104,7 @@ _HOMES = {
     "privacy.noise": "NoiseSource",
     "results.predictions": "Predictions",
     "results.release": "Release",
-    "series.refresh": "refresh",
+    "series.refreshing": "refresh",
     "series.suggesting": "suggest",
     "results.suggestions": "Suggestions",
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import some_of
@@ -77,10 +78,9 @@ def refresh(
     from edgeveil.mechanisms import Suggest
     from edgeveil.results.nouns import Nouns
     from edgeveil.results.suggestions import member_files
-    from edgeveil.series import price_refresh
-    from edgeveil.series import refresh as bring_up_to_date
+    from edgeveil.series import prepare_refresh
     from edgeveil.series.campaign import series_folder
-    from edgeveil.series.loss import MOST_LOSS
+    from edgeveil.series.lost_edges import MOST_LOSS
 
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")
@@ -99,48 +99,48 @@ def refresh(
     today = setup.read(graph)
     if per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
-    series: dict[str, Any] = {
-        "ledger": setup.ledger,
-        "epsilon": epsilon,
-        "label": how.label,
-        "folder": folder,
-        "knows_followers": knows_followers,
-        "nodes_from_edges": nodes_from_edges,
-    }
     candidates, exclude = who_may_be_suggested(shown, today.nodes)
-    price = price_refresh(today, **series)
-    if how.dry_run:
-        _print_price(price, how, setup.ledger_name)
-        return
-    if price.n_newcomers:
-        confirm(
-            f"{setup.ledger_name}: {some_of(price.n_newcomers, price.n_members, 'member')} would "
-            f"be charged epsilon = {price.epsilon:g} each, once for all lists of the series; "
-            f"{price.least_left:g} is left for whoever has the least.",
-            how,
+    with ExitStack() as bar:
+        job = prepare_refresh(
+            today,
+            ledger=setup.ledger,
+            epsilon=epsilon,
+            knows_followers=knows_followers,
+            label=how.label,
+            folder=folder,
+            date=None if date is None else date.isoformat(),
+            nodes_from_edges=nodes_from_edges,
+            candidates=candidates,
+            exclude=exclude,
+            most_loss=1.0 if accept_loss else MOST_LOSS,
+            engine=setup.engine,
+            progress=bar.enter_context(counting("members")),
+            purpose=how.purpose,
+            operator=how.operator,
         )
-    try:
-        with counting("members") as progress:
-            done = bring_up_to_date(
-                today,
-                **series,
-                date=None if date is None else date.isoformat(),
-                engine=setup.engine,
-                progress=progress,
-                candidates=candidates,
-                exclude=exclude,
-                most_loss=1.0 if accept_loss else MOST_LOSS,
-                purpose=how.purpose,
-                operator=how.operator,
+        price = job.price
+        if how.dry_run:
+            _print_price(price, how, setup.ledger_name)
+            return
+        if price.n_newcomers:
+            charged = some_of(price.n_newcomers, price.n_members, "member")
+            confirm(
+                f"{setup.ledger_name}: {charged} would be charged epsilon = {price.epsilon:g} "
+                f"each, once for all lists of the series; {price.least_left:g} is left for "
+                "whoever has the least.",
+                how,
             )
-        with counting("lists") as progress:
-            for above, write in ((out, done.write), (per_member, done.write_per_member)):
-                if above is not None:
-                    place = above / f"{done.snapshot:04d}"
-                    _put_out(place, partial(write, k=k, progress=progress), how.overwrite)
-    except KeyboardInterrupt:
-        again = "run the same command again to continue; nobody is charged twice"
-        raise KeyboardInterrupt(again) from None
+        try:
+            done = job.run()
+            bar.close()
+            with counting("lists") as progress:
+                for above, write in ((out, done.write), (per_member, done.write_per_member)):
+                    if above is not None:
+                        place = above / f"{done.snapshot:04d}"
+                        _put_out(place, partial(write, k=k, progress=progress), how.overwrite)
+        except KeyboardInterrupt:
+            again = "run the same command again to continue; nobody is charged twice"
+            raise KeyboardInterrupt(again) from None
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
     say(done.summary_in(nouns))

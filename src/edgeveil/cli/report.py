@@ -124,7 +124,7 @@ def _report_series(
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import spending_of
     from edgeveil.series.campaign import current_series
-    from edgeveil.series.suggesting import read_series_lists
+    from edgeveil.series.stored_lists import read_series_lists
 
     check_int("-k", lists.k, 1, 10_000)
     check_folder(per_member, overwrite=how.overwrite or how.dry_run)

@@ -14,7 +14,7 @@ from edgeveil.graph.exclusions import Exclusion
 from edgeveil.graph.nodes import NodeId
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
-from edgeveil.series.suggesting import read_series_lists
+from edgeveil.series.stored_lists import read_series_lists
 
 
 def write_series_lists(

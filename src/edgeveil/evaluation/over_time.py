@@ -37,13 +37,13 @@ from edgeveil.evaluation.hits import (
 )
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
+from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.run import rows_after, shared_numbers
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.series.evidence import lists_from, merge_windows
 from edgeveil.series.history import History
 from edgeveil.series.rule import WindowRule
-from edgeveil.series.state import no_evidence
+from edgeveil.series.state import Shard
+from edgeveil.series.windows import lists_from, next_window, with_windows
 
 _NEVER = 1 << 16  # more snapshots, and more friends at once, than any history has
 BASE_ONLY = WindowRule(first=1, patience=1, least=_NEVER, latest=_NEVER)
@@ -110,25 +110,21 @@ def simulate_series(
     """
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed)
     shared = _first_degrees(mechanism, graph, n_first, noise.derive("shared"))
-    last = np.zeros(graph.n_nodes, dtype=np.uint16)
-    evidence, windows = no_evidence(len(members)), np.zeros(len(members), dtype=np.int64)
+    asked = np.isin(np.arange(graph.n_nodes), members)
+    state = Shard.empty(0, graph.n_nodes)
     for until in range(1, snapshots[-1] + 1):
         today = born_until(graph, until)
-        due = np.flatnonzero(rule.due(today, last, until)[members])
+        window = next_window(mechanism, state.last, until)
+        due = np.flatnonzero(rule.due(today, state.last, until) & asked)
         if len(due):
-            asked = members[due]
-            window = SuggestWindow(
-                epsilon=epsilon, directed=graph.directed, since=last.copy(), until=until
-            )
             key = noise.derive("window", until)
-            drawn = rows_after(window, today, shared, asked.tolist(), key)
-            evidence = merge_windows(mechanism, shared, today, asked, evidence, due, drawn)
-            last[asked] = until
-            windows[due] += 1
+            rows = rows_after(window, today, shared, due.tolist(), key)
+            state = with_windows(state, [(due, rows)], window, shared, today)
         if until in snapshots:
-            kept = evidence, windows
+            windows = state.windows[members].astype(np.int64)
+            kept = state.evidence.take(members), windows
             made = lists_from(mechanism, shared, today, members, *kept, k, candidates)
-            yield Listed(until, made, windows.copy())
+            yield Listed(until, made, windows)
 
 
 def _first_degrees(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -173,6 +173,7 @@ def draw_charged(
     fit: Callable[[Batch], tuple[Task, str]],
     on_stored: Callable[[Batch], None],
     *,
+    indices_of: Callable[[Iterable[str]], npt.NDArray[np.int64]] | None = None,
     done: int = 0,
 ) -> Iterator[tuple[Batch, RowBuffer]]:
     """Charge rows batch by batch, each before its noise is drawn; yield what is to be stored.
@@ -189,6 +190,8 @@ def draw_charged(
         was stored meanwhile, so its noise would be drawn again.
     on_stored : callable
         Called with each batch that is stored already.
+    indices_of : callable, optional
+        Whom of a batch's members to draw for; by default all, whoever is asked for.
     done : int
         Rows to count as done from the start, for the progress.
     """
@@ -196,6 +199,7 @@ def draw_charged(
     ledger, seen, names = request.ledger, set[str](), iter(request.names)
     size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * request.width)))
     begun: dict[int, tuple[Batch, RowBuffer]] = {}
+    indices_of = indices_of or request.indices_of
     first = ledger.charge(campaign, islice(names, size))
     task, released = fit(first.shared)
 
@@ -209,7 +213,7 @@ def draw_charged(
                 if batch.stored:
                     on_stored(batch)
                     continue
-                indices = request.indices_of(batch.members)
+                indices = indices_of(batch.members)
                 begun[batch.number] = batch, RowBuffer(indices, request.graph.n_nodes)
                 noise = noise_for(
                     batch.secret, "rows", task.mechanism, task.graph, released=released

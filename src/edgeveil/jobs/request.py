@@ -213,6 +213,15 @@ def graph_of(given: Any) -> Graph:
     return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
 
 
+def ledger_of(given: Any) -> Ledger:
+    """A ledger, from a Ledger or its path."""
+    if isinstance(given, str | os.PathLike):
+        return Ledger.open(given)
+    if not isinstance(given, Ledger):
+        raise ParameterError(f"ledger must be a Ledger or its path, got {type(given).__name__}")
+    return given
+
+
 def checked(
     graph: Graph,
     mechanism: Mechanism,
@@ -289,10 +298,8 @@ def candidates_of(
 
 def _check_options(options: dict[str, Any]) -> dict[str, Any]:
     ledger, noise = options.get("ledger"), options.get("noise")
-    if isinstance(ledger, str | os.PathLike):
-        options["ledger"] = Ledger.open(ledger)
-    elif not isinstance(ledger, Ledger | None):
-        raise ParameterError(f"ledger must be a Ledger or its path, got {type(ledger).__name__}")
+    if ledger is not None:
+        options["ledger"] = ledger_of(ledger)
     if ledger is not None and noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
     if noise is not None and noise.private:

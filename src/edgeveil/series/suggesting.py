@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
 
-from edgeveil._internal.checks import check_int
-from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.estimate.lists import Candidates
-from edgeveil.graph.exclusions import Exclude, read_exclusions
+from edgeveil.errors import LedgerError
+from edgeveil.graph.exclusions import Exclude
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.api import mechanism_for_lists
 from edgeveil.jobs.job import ReleaseJob, prepare
-from edgeveil.jobs.request import Options, graph_of
-from edgeveil.ledger import Ledger
+from edgeveil.jobs.request import Options, graph_of, ledger_of
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.results.suggestions import Suggestions
-from edgeveil.series.campaign import Current, current_series, had_series, series_campaign
-from edgeveil.series.refresh import Series, candidates_in, popularity
-
-_TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
+from edgeveil.series.campaign import had_series
+from edgeveil.series.stored_lists import read_series_lists
 
 
 def suggest(
@@ -140,7 +134,7 @@ def prepare_lists(
         )
         if found is not None:
             return SeriesJob(found)
-    elif ledger is not None and had_series(_opened(ledger), label):
+    elif ledger is not None and had_series(ledger_of(ledger), label):
         raise LedgerError(
             f"the lists of {label or 'this graph'} are a series: another mechanism needs another "
             "label"
@@ -154,77 +148,3 @@ def prepare_lists(
         exclude=exclude,
         **options,
     )
-
-
-def read_series_lists(
-    ledger: Ledger | str | os.PathLike[str],
-    label: str,
-    asked: Suggest,
-    members: list[NodeId] | None = None,
-    *,
-    k: int | None = None,
-    candidates: Iterable[NodeId] | None = None,
-    exclude: Exclude | None = None,
-) -> Suggestions | None:
-    """The lists of a label's series, as of its last refresh; None if it has no series.
-
-    Raises
-    ------
-    ParameterError
-        If the parameters differ from those of the series.
-    BudgetError
-        If one of the members is not in the series.
-    LedgerError
-        If the series has no list yet.
-    """
-    ledger = _opened(ledger)
-    length = 20 if k is None else k
-    check_int("k", length, 1, 10_000)
-    among = None if candidates is None else list(candidates)
-    pairs = None if exclude is None else read_exclusions(exclude)
-    for left in reversed(range(_TRIES)):
-        now = current_series(ledger, label)
-        if now is None:
-            if had_series(ledger, label):
-                raise LedgerError(
-                    f"the series of {label or 'this graph'} has no list yet: it was begun or "
-                    "renewed, and not refreshed since. Run edgeveil refresh; nobody was charged"
-                )
-            return None
-        if now.mechanism != asked:
-            raise ParameterError(
-                f"the lists of {label or 'this graph'} are a series with epsilon "
-                f"{now.mechanism.epsilon:g}: use the same parameters, or another label, where "
-                "lists are charged separately"
-            )
-        nodes = now.history.nodes
-        nodes.indices([nodes.named(str(v)) for v in among or ()])  # refuses unknown ids
-        try:
-            wanted = candidates_in(now.history, among, pairs)
-            return open_series(now, ledger, label, wanted).suggestions(members, length)
-        except LedgerError:
-            if not left or now.place.about() == now.about:
-                raise
-    raise AssertionError  # the last try returns or raises
-
-
-def _opened(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-
-
-def open_series(
-    now: Current,
-    ledger: Ledger,
-    label: str,
-    among: Candidates | None = None,
-) -> Series:
-    """The lists of a series as of its last refresh, of these candidates."""
-    shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
-    if not now.about.state or shared is None or not shared.stored:
-        raise LedgerError(
-            f"the first refresh of {now.place.path} was interrupted: run the same command again"
-        )
-    degrees = popularity(shared, now.history.nodes)
-    if among is None:
-        among = candidates_in(now.history, None, None)
-    return Series(now.place, now.history, now.mechanism, degrees, among)

@@ -252,7 +252,7 @@ class SeriesLists:
 
     def _copy(self, now: Current, files: _Files) -> bool:
         """Copy everybody's lists; False if the files of the series changed meanwhile."""
-        from edgeveil.series.suggesting import open_series  # compiled code
+        from edgeveil.series.stored_lists import open_series  # compiled code
 
         history, header = now.history, self._header(now)
         lists = ListStore.open(path_of(self._copies, header), header, history.nodes, self.k)
@@ -308,7 +308,7 @@ class SeriesLists:
 
     def _among(self, history: History) -> tuple[int, Candidates]:
         """Who may be suggested, and to whom not, and the revision of the choices in it."""
-        from edgeveil.series.refresh import candidates_in  # compiled code
+        from edgeveil.series.stored_lists import candidates_in  # compiled code
 
         revision = self.choices.revision  # before they are read: they may be newer
         pairs, unsuggested = self.choices.all()
@@ -320,7 +320,7 @@ class SeriesLists:
 
     def _renew_slots(self) -> None:
         """Make the slots of some members again, of the stored evidence."""
-        from edgeveil.series.suggesting import open_series  # compiled code
+        from edgeveil.series.stored_lists import open_series  # compiled code
 
         published, now = self.published, self._now
         if not self._stale or published is None or now is None:
@@ -348,9 +348,9 @@ class SeriesLists:
         return self._price(self._read())
 
     def _price(self, graph: Graph) -> dict[str, Any]:
-        from edgeveil.series import price_refresh
+        from edgeveil.series import prepare_refresh
 
-        price = price_refresh(graph, **self._refresh_options())
+        price = prepare_refresh(graph, **self._refresh_options()).price
         snapshot = self.published.snapshot if self.published else None
         return {"snapshot": snapshot, **asdict(price)}
 

@@ -15,7 +15,7 @@ import pytest
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.graph.graph import UNKNOWN, Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs import Local
+from edgeveil.jobs import Local, drawing
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
@@ -25,7 +25,7 @@ from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
 
 campaign = sys.modules["edgeveil.series.campaign"]
-refreshing = sys.modules["edgeveil.series.refresh"]  # the package has a function of that name
+refreshing = sys.modules["edgeveil.series.refreshing"]  # the package has a function of that name
 
 EAGER = WindowRule(first=1, patience=1, least=1, share=0.0, latest=1)  # a window every time
 RING = [(i, (i + 1) % 8) for i in range(8)]
@@ -381,6 +381,7 @@ def test_reports_do_not_tell_how_many_windows_there_were(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         weeks = Weeks(tmp_path / name)
         monkeypatch.setattr(refreshing, "_BATCH", 1)
+        monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
         rule = WindowRule(first=3, patience=50)
         windows.append(sum(weeks.refresh(edges, rule=rule).n_windows for _ in range(2)))
         weeks.refresh(edges, range(9), rule=rule)
@@ -622,7 +623,7 @@ def test_who_has_not_paid_gets_nothing(tmp_path):
 
 def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monkeypatch):
     """Parts come back in any order; what a member sees is what was drawn for it."""
-    monkeypatch.setattr(refreshing, "_PART", 2)
+    monkeypatch.setattr(drawing, "_PART_LISTS", 2)
     seen, original = {}, runner.randomise
 
     def watched(statistic, noise, names=(0,)):
@@ -759,6 +760,7 @@ def test_a_renewal_during_a_refresh_is_noticed(weeks, drawn, monkeypatch):
 @pytest.mark.parametrize("after", [False, True])
 def test_the_secret_of_a_batch_whose_members_are_forgotten_is_erased(weeks, monkeypatch, after):
     monkeypatch.setattr(refreshing, "_BATCH", 1)
+    monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
     weeks.refresh(RING)
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=after),

@@ -6,7 +6,7 @@ import pytest
 
 import edgeveil as ev
 from edgeveil.errors import ParameterError
-from edgeveil.series import price_refresh
+from edgeveil.series import prepare_refresh
 
 WEEKS = ["a,b\nb,c\nc,d\nx,y\n", "a,b\nb,c\nc,d\n"]  # the only edge of x and y ends
 
@@ -32,7 +32,7 @@ def names(made):
 
 def test_refresh_without_a_node_list_is_refused(read, how, tmp_path):
     price = {"ledger": how["ledger"], "epsilon": 1.0}
-    for call in (lambda: ev.refresh(read(0), **how), lambda: price_refresh(read(0), **price)):
+    for call in (lambda: ev.refresh(read(0), **how), lambda: prepare_refresh(read(0), **price)):
         with pytest.raises(ParameterError, match=r"--nodes FILE.*nodes_from_edges=True"):
             call()
     assert how["ledger"].charges() == []

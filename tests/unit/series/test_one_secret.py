@@ -22,7 +22,7 @@ from edgeveil.mechanisms.run import shared_numbers
 from edgeveil.series import WindowRule
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
 
-refreshing = sys.modules["edgeveil.series.refresh"]
+refreshing = sys.modules["edgeveil.series.refreshing"]
 SECRET = bytes(range(32))
 PATIENT = WindowRule(first=50, patience=50)  # no window is due
 BORN = replace(graph(RING), first_seen=np.ones(16, np.uint16))

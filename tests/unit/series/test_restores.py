@@ -26,7 +26,7 @@ from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, check_drawn_once, graph
 
-refreshing = sys.modules["edgeveil.series.refresh"]
+refreshing = sys.modules["edgeveil.series.refreshing"]
 LATER = [*RING, *CHORDS, (0, 2)]
 EVER = SimpleNamespace(graph=graph(LATER), nodes=range(8))  # all edges that are ever there
 STEPS = [

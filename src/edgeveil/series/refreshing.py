@@ -1,0 +1,585 @@
+"""`refresh`, the weekly job: merge the snapshot, charge newcomers, draw due windows, return lists.
+
+`prepare_refresh` checks, and prices; `RefreshJob.run` takes these steps, in an order that makes a
+crash at any point harmless:
+
+    history.add                 merge the snapshot, atomically
+    history.reset_first_seen    if a series starts: edges that have ended lose their birth
+    pending.json                record which snapshot is being worked on
+    ledger.charge               charge newcomers for the series; record windows at price 0
+    noise                       draw it from the batches' secrets; write the new state
+    series.json                 commit the new state
+    ledger: stored              erase the secrets
+
+Until the new state is committed, everything after the charge is repeated from the same secrets, so
+a window has only one outcome. A window that is in the ledger is never drawn again with another
+secret: its batch names the snapshot, and each member has one row in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._internal.words import counted
+from edgeveil.errors import BudgetError, LedgerError, ParameterError
+from edgeveil.estimate.lists import Evidence
+from edgeveil.graph.exclusions import Exclude, Exclusion, read_exclusions
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs.drawing import draw_charged, stored_shared
+from edgeveil.jobs.request import Progress, ReleaseRequest, candidates_of, graph_of, ledger_of
+from edgeveil.jobs.tasks import Engine, Local, Task
+from edgeveil.ledger import Batch, Campaign, Ledger
+from edgeveil.ledger.snapshots import SERIES
+from edgeveil.mechanisms.member_lists import Suggest
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.privacy.statistic import digest_of
+from edgeveil.results.nouns import Nouns
+from edgeveil.results.release_folder import ReleaseFolder
+from edgeveil.results.suggestions import Suggestions
+from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
+from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
+from edgeveil.series.history import History, check_node_list
+from edgeveil.series.lost_edges import MOST_LOSS, check_loss
+from edgeveil.series.rule import WindowRule
+from edgeveil.series.state import SeriesFolder, SeriesManifest
+from edgeveil.series.stored_lists import (
+    StoredLists,
+    candidates_in,
+    popularity,
+    released_degrees,
+)
+from edgeveil.series.windows import next_window, with_windows
+
+_BATCH = 8192  # members that are charged together
+
+Mask = npt.NDArray[np.bool_]
+
+
+class RefreshOptions(TypedDict, total=False):
+    """Options of a refresh; see `refresh`."""
+
+    label: str
+    folder: str | os.PathLike[str] | None
+    date: str | None
+    rule: WindowRule | None
+    nodes_from_edges: bool
+    candidates: Iterable[NodeId] | None
+    exclude: Exclude | None
+    most_loss: float
+    engine: Engine | None
+    progress: Progress | None
+    purpose: str
+    operator: str
+
+
+def refresh(
+    graph: Graph | str | os.PathLike[str],
+    *,
+    ledger: Ledger | str | os.PathLike[str],
+    epsilon: float,
+    knows_followers: bool = False,
+    **options: Unpack[RefreshOptions],
+) -> Refreshed:
+    """Update a series of lists to today's graph; a member is charged once, when it joins.
+
+    The charge is epsilon for all lists of the series together, because each edge between others
+    counts in at most one of a member's windows (docs/theory/series.md). Call it once for every
+    snapshot, for example every week; if a call is interrupted, repeat it.
+
+    Parameters
+    ----------
+    graph : Graph, or whatever `edgeveil.suggest` takes
+        Today's graph, on today's members.
+    ledger : Ledger or path
+        The budget to charge.
+    epsilon : float
+        Privacy loss of the whole series to one member.
+    label : str
+        The public name of the graph.
+    folder : path, optional
+        Where to keep history and state; by default beside the ledger's file.
+    date : str, optional
+        Date of the snapshot; today by default. The same graph on the same day is the same
+        snapshot, another graph a new one. Refresh by the calendar: that there are two snapshots of
+        one day shows members that the graph had changed.
+    rule : WindowRule, optional
+        When a member's next window opens; public.
+    knows_followers : bool
+        Directed graphs: as for `edgeveil.suggest`.
+    nodes_from_edges : bool
+        Accept a graph that was read without a node list. Its members are those with an edge, so
+        the start of somebody's first edge and the end of the last one show exactly in the lists of
+        others: the guarantee then says that who appears at all, and when, is public. Needed again
+        for every later refresh of the same history.
+    candidates, exclude : optional
+        Who may be suggested, and whom not to whom, on the lists of the result; as for
+        `edgeveil.suggest`. What is drawn and stored does not depend on them.
+    most_loss : float
+        The share of members or edges of the last snapshot that today's graph may lack, public. A
+        file cut short is a normal week otherwise; 1 accepts any graph.
+    engine, progress, purpose, operator
+        As for `edgeveil.suggest`.
+
+    Raises
+    ------
+    ParameterError
+        If the graph was read without a node list, or the series has other parameters.
+    LossError
+        If today's graph lacks more than `most_loss`; nothing was merged or charged. This depends
+        on the edges: for the curator only.
+    LedgerError
+        If ledger, history and state do not match: one of them was restored from an older copy.
+    """
+    job = prepare_refresh(
+        graph, ledger=ledger, epsilon=epsilon, knows_followers=knows_followers, **options
+    )
+    return job.run()
+
+
+def prepare_refresh(
+    graph: Graph | str | os.PathLike[str],
+    *,
+    ledger: Ledger | str | os.PathLike[str],
+    epsilon: float,
+    knows_followers: bool = False,
+    **options: Unpack[RefreshOptions],
+) -> RefreshJob:
+    """Check a refresh; nothing is merged, charged or drawn. Parameters as for `refresh`."""
+    today = graph_of(graph)
+    if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
+        raise ParameterError("a member's name must be text without NUL characters")
+    given: Any = {name: value for name, value in options.items() if value is not None}
+    if "candidates" in given:
+        given["candidates"] = list(given["candidates"])
+    if "exclude" in given:
+        given["exclude"] = read_exclusions(given["exclude"])
+    job = RefreshJob(
+        graph=today,
+        ledger=ledger_of(ledger),
+        mechanism=Suggest(
+            epsilon=epsilon, directed=today.directed, knows_followers=knows_followers
+        ),
+        **given,
+    )
+    check_node_list(today, allowed=job.nodes_from_edges)
+    candidates_of(today.nodes, job.candidates, job.exclude)
+    return job
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshJob:
+    """A refresh that was checked: see its price, then run it."""
+
+    graph: Graph  # today's
+    ledger: Ledger
+    mechanism: Suggest
+    # as in `RefreshOptions`
+    label: str = ""
+    folder: str | os.PathLike[str] | None = None
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    rule: WindowRule | None = None
+    nodes_from_edges: bool = False
+    candidates: list[NodeId] | None = None
+    exclude: list[Exclusion] | None = None
+    most_loss: float = MOST_LOSS
+    engine: Engine = field(default_factory=Local)
+    progress: Progress | None = None
+    purpose: str = ""
+    operator: str = ""
+
+    @cached_property
+    def price(self) -> RefreshPrice:
+        """The price, from public numbers only: of the graph, only the ids are read."""
+        now = series_to_refresh(self.ledger, self.label, self.folder, self.mechanism)
+        if now is not None:
+            campaign = series_campaign(self.mechanism, now.history, self.label, {})
+        else:
+            campaign = Campaign(
+                identity="a new series",
+                guarantee=self.mechanism.guarantee,
+                label=self.label,
+                fingerprint=SERIES,
+            )
+        names = [str(node) for node in self.graph.nodes.ids.tolist()]
+        found = self.ledger.newcomers(campaign, names)
+        return RefreshPrice(
+            n_members=len(names),
+            n_newcomers=len(found.able),
+            n_left_out=len(found.unable),
+            epsilon=self.mechanism.epsilon,
+            least_left=self.ledger.account().left,
+        )
+
+    def run(self) -> Refreshed:
+        """Merge the graph, charge newcomers, draw what is due; exceptions as for `refresh`."""
+        ledger, label = self.ledger, self.label
+        place = SeriesFolder(series_folder(ledger, label, self.folder))
+        with place.writing(), ledger.session():
+            snapshot = ledger.snapshot(label)
+            now = series_to_refresh(ledger, label, place.path, self.mechanism)
+            history = _history(place.path / "history")
+            check_folder(ledger, place, history, label)
+            check_node_list(history.graph, allowed=self.nodes_from_edges)
+            check_loss(history, self.graph, self.most_loss)
+            of_series, pending = (self, place, history, snapshot), place.pending()
+            finished = None
+            if pending is not None and now is not None:
+                # First finish the interrupted refresh: the history has what it needs.
+                finished = _Refresh(*of_series, pending.until).run()
+            number = history.add(self.graph, date=self.date, again=True, nodes_from_edges=True)
+            if finished is not None and finished.snapshot == number:
+                return finished
+            if now is None and number > 1:
+                # Nobody was charged yet, so this may be done again, with a later graph as well.
+                history.reset_first_seen()
+            return _Refresh(*of_series, number).run()
+
+
+def _history(path: Path) -> History:
+    return History.open(path) if (path / "history.json").exists() else History.create(path)
+
+
+@dataclass(frozen=True)
+class RefreshPrice:
+    """The price of a refresh.
+
+    Attributes
+    ----------
+    n_members : int
+        Members in today's graph.
+    n_newcomers : int
+        Members who would be charged now, for all their future lists.
+    n_left_out : int
+        Members whose budget does not allow the charge.
+    epsilon : float
+        Price for each newcomer.
+    least_left : float
+        Lowest remaining budget of any member, before the charge.
+    """
+
+    n_members: int
+    n_newcomers: int
+    n_left_out: int
+    epsilon: float
+    least_left: float
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a refresh did, and the lists of everybody in the series.
+
+    Attributes
+    ----------
+    snapshot : int
+        The snapshot that the lists are up to date with.
+    n_lists, n_newcomers, n_windows, n_left_out : int
+        Members with lists; members charged now; windows opened now (this count depends on edges:
+        for the curator only); and members whose budget does not allow a series.
+    price : float
+        What each newcomer was charged: epsilon.
+    least_left : float
+        Lowest remaining budget of any member.
+    """
+
+    snapshot: int
+    n_lists: int
+    n_newcomers: int
+    n_windows: int
+    n_left_out: int
+    price: float
+    least_left: float
+    _lists: StoredLists
+
+    @property
+    def summary(self) -> str:
+        """Three sentences for the curator's log: lists, charges and windows, remaining budget.
+
+        For the curator only: the number of windows depends on how many friends members have.
+        """
+        return self.summary_in(None)
+
+    def summary_in(self, words: Nouns | str | None) -> str:
+        """The same three sentences with other nouns; see `Suggestions.in_words`."""
+        nouns, left_out = Nouns.of(words), ""
+        if self.n_left_out:
+            left_out = f"; {nouns.counted_members(self.n_left_out, 'were')} left out, because "
+            left_out += "their budget does not allow it"
+        joined = "Nobody was charged"
+        if self.n_newcomers:
+            joined = f"{nouns.counted_members(self.n_newcomers)} joined the series now, charged "
+            joined += f"{self.price:g} each for all their future lists"
+        windows = counted(self.n_windows, "window", "were")
+        have = nouns.counted_members(self.n_lists, "have")
+        return (
+            f"Snapshot {self.snapshot}: {have} lists{left_out}. "
+            f"{joined}, and {windows} opened at no further charge (an exact count, for the curator "
+            f"only). Lowest remaining budget: epsilon = {self.least_left:g}."
+        )
+
+    def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
+        """Lists of some members, or of everybody in the series."""
+        return self._lists.suggestions(members, k)
+
+    def write(
+        self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
+    ) -> ReleaseFolder:
+        """Write all lists to a new folder, 8,192 per file; they need not fit into memory."""
+        return self._lists.write(Path(folder), k, progress)
+
+    def write_per_member(
+        self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
+    ) -> None:
+        """Write one .csv file per member (mode 0600), for that member only, to a new folder."""
+        self._lists.write_per_member(Path(folder), k, progress)
+
+
+@dataclass(frozen=True)
+class _Refresh:
+    """Bring a series up to one snapshot of its history."""
+
+    job: RefreshJob
+    place: SeriesFolder
+    history: History
+    snapshot: int  # of the label in the ledger: a renewal meanwhile is noticed
+    number: int  # of the snapshot in the history
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all nodes of the history in the ledger."""
+        return [str(node) for node in self.history.nodes.ids.tolist()]
+
+    @cached_property
+    def series(self) -> Campaign:
+        """The series: each member is charged once, and all share the released degrees."""
+        note = {"purpose": self.job.purpose, "operator": self.job.operator}
+        note = {name: words for name, words in note.items() if words}
+        # In the entry of the degrees: the snapshot they belong to
+        note["first"] = token_of(self.history, self.number)
+        campaign = series_campaign(self.job.mechanism, self.history, self.job.label, note)
+        return replace(campaign, snapshot=self.snapshot)
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the series in the ledger."""
+        return self.job.ledger.campaign_key(self.series)
+
+    @cached_property
+    def windows(self) -> Campaign:
+        """The windows that end at this snapshot, recorded at price 0."""
+        return replace(
+            self.series,
+            identity=json.dumps({"window": self.number, "of": self.series.identity}),
+            guarantee=_no_more,
+            note={**self.series.note, "of": self.key, "until": str(self.number)},
+        )
+
+    @property
+    def returns(self) -> Campaign:
+        """The second charge of members who were forgotten and came back at this snapshot."""
+        return replace(
+            self.series,
+            identity=json.dumps({"returned": self.number, "of": self.series.identity}),
+            note={**self.series.note, "returned": str(self.number)},
+        )
+
+    def run(self) -> Refreshed:
+        """Charge, draw, commit: see the steps above."""
+        job, ledger, history, number = self.job, self.job.ledger, self.history, self.number
+        about = check_copies(ledger, self.place, history, self.key, number)
+        self._check_degrees(about)
+        last = self.place.marks(len(self.names), about)[1]
+        last[history.forgotten] = 0  # the forgotten have no name
+        if about.until == number:  # it may have been interrupted after the commit
+            self._erase_drawn(last)
+        begun = replace(about, until=number, token=token_of(history, number))
+        self.place.begin(begun)
+        note_work(ledger, history, self.key, number)
+        newcomers, left_out = self._charge_newcomers(about)
+        degrees = ledger.shared(self.series)
+        if degrees is None:  # nobody was charged, so nothing is left to finish
+            note_work(ledger, history, self.key, about.until)
+            self.place.finish()
+            raise BudgetError("no member's budget allows a series: nothing was charged")
+        window = next_window(job.mechanism, last, number)
+        # Drawn once for the series; nodes that joined later count with the lowest degree.
+        degrees = stored_shared(window, history.graph, degrees)
+        shared = popularity(degrees, self.names)
+        # An entry for every snapshot, so that the head does not tell whether there were windows
+        _erase_secrets([ledger.begin(self.windows)])
+        task = Task(mechanism=window, graph=history.graph, shared=shared)
+        digest = digest_of(released_degrees(degrees))
+        state, opened = self._draw(about, newcomers, task, digest)
+        head = ledger.entry()
+        assert head is not None  # something was charged, now or before
+        done = replace(begun, entry=head, state=state.name, n_nodes=len(self.names))
+        self.place.commit(done)
+        note_work(ledger, history, self.key, number)
+        _erase_secrets(ledger.open_batches(self.windows))
+        self.place.finish()
+        among = candidates_in(history, job.candidates, job.exclude)
+        lists = StoredLists(self.place, history, job.mechanism, shared, among)
+        return Refreshed(
+            snapshot=number,
+            n_lists=lists.n_lists,
+            n_newcomers=int(newcomers.sum()),
+            n_windows=opened,
+            n_left_out=left_out,
+            price=job.mechanism.epsilon,
+            least_left=ledger.account().left,
+            _lists=lists,
+        )
+
+    def _check_degrees(self, about: SeriesManifest) -> None:
+        """Refuse to draw the degrees a second time, or on another snapshot than their own."""
+        number, ledger = self.number, self.job.ledger
+        degrees = ledger.shared(self.series)
+        if degrees is None or degrees.stored:
+            return
+        note = ledger.note(degrees.key) or {}
+        moved_on = number != len(self.history.snapshots)
+        if about.until or moved_on or note.get("first") != token_of(self.history, number):
+            raise LedgerError(
+                f"the degrees of this series belong to its first snapshot, and {number} is not it "
+                f"or was refreshed before: {ledger.location} was restored from an older copy, "
+                "or the history went on before they were drawn. Restore the newer ledger with its "
+                "artifacts, or start the series again (edgeveil ledger renew)"
+            )
+
+    def _erase_drawn(self, last: npt.NDArray[np.uint16]) -> None:
+        """Erase the secrets of windows that are in the state, or of the forgotten.
+
+        Batches are drawn as a whole. One without a window in the state was recorded when the
+        snapshot was refreshed once more, and is still to be drawn.
+        """
+        ends = zip(self.names, last, strict=True)
+        drawn = {name for name, end in ends if end == self.number}
+        waiting = set(self.names) - drawn
+        batches = self.job.ledger.open_batches(self.windows)
+        _erase_secrets(
+            batch
+            for batch in batches
+            if not drawn.isdisjoint(batch.members) or waiting.isdisjoint(batch.members)
+        )
+
+    def _charge_newcomers(self, about: SeriesManifest) -> tuple[Mask, int]:
+        """Charge every present member who is not in the series yet, if its budget allows.
+
+        A forgotten member who came back is a new node. Its windows count every edge once more, so
+        it is charged once more.
+        """
+        new = np.zeros(len(self.names), dtype=np.bool_)
+        paid, _ = self.place.marks(len(self.names), about)
+        unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
+        # Members charged before the state was written are in it, under this or another index.
+        # Members charged since then were charged by this refresh, before it was interrupted.
+        charges = self.job.ledger.rows_of(self.series, [self.names[i] for i in unpaid])
+        charged = {i: charges.get(self.names[i], 0) for i in unpaid}
+        begun = about.entry[0]
+        first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
+        back = [i for i in unpaid if present[i] and 0 < charged[i] <= begun]
+        able = self._charge(self.series, first)
+        able += self._charge(self.returns, back)
+        new[able] = True
+        return new, len(first) + len(back) - len(able)
+
+    def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
+        """Charge those whose budget allows it; return all who were charged, now or before."""
+        paid, ledger = list[int](), self.job.ledger
+        _erase_secrets(ledger.open_batches(campaign))  # no noise is drawn for a charge
+        for at in range(0, len(wanted), _BATCH):
+            some = wanted[at : at + _BATCH]
+            unable = set(ledger.newcomers(campaign, [self.names[i] for i in some]).unable)
+            able = [i for i in some if self.names[i] not in unable]
+            if able:
+                ledger.charge(campaign, [self.names[i] for i in able])
+            paid += able
+        _erase_secrets(ledger.open_batches(campaign))
+        return paid
+
+    def _draw(
+        self, about: SeriesManifest, newcomers: Mask, task: Task, digest: str
+    ) -> tuple[Path, int]:
+        """Draw the windows that are due, shard by shard, and write the new state."""
+        job, history, until = self.job, self.history, self.number
+        window: Any = task.mechanism
+        n, state, opened = len(self.names), self.place.new_state(), 0
+        rule = job.rule or WindowRule.for_epsilon(job.mechanism.epsilon)
+        due = rule.due(history.graph, window.since, until) & history.present
+        # Windows recorded by an interrupted refresh are drawn, whoever is due now
+        recorded = job.ledger.open_batches(self.windows)
+        begun = {name for batch in recorded for name in batch.members}
+        due |= np.array([name in begun for name in self.names], dtype=np.bool_)
+        for known in self.place.shards(n, about):
+            shard = known.without(history.forgotten)
+            here = slice(shard.first, shard.first + len(shard.last))
+            shard = replace(shard, charged=shard.charged | newcomers[here])
+            # Never a second time
+            open_now = shard.charged & due[here] & (window.since[here] < until)
+            drawn = self._drawn(task, digest, np.flatnonzero(open_now) + shard.first)
+            opened += sum(len(members) for members, _ in drawn)
+            with_windows(shard, drawn, window, task.shared, history.graph).write(state)
+            if job.progress:
+                job.progress(min(here.stop, n), n)
+        return state, opened
+
+    def _drawn(
+        self, task: Task, digest: str, members: npt.NDArray[np.int64]
+    ) -> list[tuple[npt.NDArray[np.int64], Evidence]]:
+        """Record and draw the windows of these members."""
+        if not len(members):
+            return []
+        request = ReleaseRequest(
+            graph=task.graph,
+            mechanism=task.mechanism,
+            indices=members,
+            guarantee=_no_more(len(members)),
+            ledger=self.job.ledger,
+            engine=self.job.engine,
+        )
+
+        def refuse(_: Batch) -> None:
+            raise LedgerError(
+                f"{self.place.path} was restored from an older copy: it lacks a window up to "
+                f"snapshot {self.number}. Restore the newer copy"
+            )
+
+        index = dict(zip(request.names, members.tolist(), strict=True))
+
+        def indices_of(names: Iterable[str]) -> npt.NDArray[np.int64]:
+            """Not of members who were forgotten since the batch was recorded."""
+            return np.array(sorted(index[name] for name in names if name in index), dtype=np.int64)
+
+        drawn = draw_charged(
+            request, self.windows, lambda _: (task, digest), refuse, indices_of=indices_of
+        )
+        blocks = [rows.block for _, rows in drawn]
+        return [(one.sources, one.rows) for one in blocks if isinstance(one.rows, Evidence)]
+
+
+def _no_more(n_members: int) -> Guarantee:
+    """The price of windows: 0, because the charge for the series covers them."""
+    theorem = "docs/theory/series.md"
+    return Guarantee(
+        epsilon=0.0, model="joint", n_members=n_members, theorem=theorem, collusion="shared"
+    )
+
+
+def _erase_secrets(batches: Iterable[Batch]) -> None:
+    """Mark batches stored: their rows are in the series' state, or nobody's any more."""
+
+    def note(path: Path) -> None:
+        path.write_text("in the state of the series\n")
+
+    for batch in batches:
+        batch.store(note)

@@ -1,0 +1,249 @@
+"""The lists of a series as of its last refresh, made of what is stored: post-processing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeveil._internal.checks import check_int
+from edgeveil._internal.files import new_folder, sync_all
+from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
+from edgeveil.estimate import lists
+from edgeveil.estimate.lists import Candidates
+from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
+from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs.keys import parameters_of
+from edgeveil.jobs.request import Progress, ledger_of
+from edgeveil.jobs.stored import read_shared
+from edgeveil.ledger import Batch, Ledger
+from edgeveil.mechanisms.member_lists import Suggest
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.privacy.statistic import Noised
+from edgeveil.results.provenance import Provenance
+from edgeveil.results.release_folder import ReleaseFolder, file_of
+from edgeveil.results.suggestions import Suggestions
+from edgeveil.series.campaign import (
+    Current,
+    current_series,
+    guarantee_of_series,
+    had_series,
+    series_campaign,
+)
+from edgeveil.series.history import History
+from edgeveil.series.state import SeriesFolder
+from edgeveil.series.windows import lists_from
+
+_FILE = 8192  # lists in a file of a folder
+_TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
+
+
+class StoredLists:
+    """The lists of a series as of its last refresh, of these candidates."""
+
+    def __init__(
+        self,
+        place: SeriesFolder,
+        history: History,
+        mechanism: Suggest,
+        shared: lists.Popularity,
+        among: Candidates,
+    ) -> None:
+        self._place, self._history, self._mechanism = place, history, mechanism
+        self._shared, self._state, self._candidates = shared, place.about(), among
+
+    @cached_property
+    def _paid(self) -> Any:
+        charged, _ = self._place.marks(len(self._history.nodes), self._state)
+        return charged & self._history.present
+
+    @property
+    def n_lists(self) -> int:
+        """Number of members with lists."""
+        return int(self._paid.sum())
+
+    def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
+        """Lists of some members, or of everybody in the series."""
+        nodes = self._history.nodes
+        known = [v for v in (nodes.named(str(v)) for v in members or ()) if v in nodes]
+        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
+        if len(known) < len(members or ()) or not self._paid[wanted].all():
+            raise BudgetError(
+                "one of these members is not in the series: the next refresh (edgeveil refresh) "
+                "charges members who have joined since the last one, if their budget allows it"
+            )
+        parts = list(self._parts(wanted, k))
+        if not parts:
+            raise EdgeveilError("nobody is in the series yet")
+        return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
+
+    def write(self, folder: Path, k: int, progress: Progress | None = None) -> ReleaseFolder:
+        """Write all lists to a folder."""
+        about = self._about(self.n_lists)
+        files = (
+            (number, "series", part.members, file_of(part))
+            for number, part in enumerate(self.parts(k, progress))
+        )
+        return ReleaseFolder.write(folder, "suggestions", *about, files)
+
+    def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
+        """Write one file per member to a new folder, which appears only when it is complete."""
+        if folder.exists():
+            raise ParameterError(f"{folder} exists; nothing was written")
+        with new_folder(folder) as unfinished:
+            for part in self.parts(k, progress):
+                part.write_member_tables(unfinished)
+            sync_all(unfinished)
+
+    def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
+        """Everybody's lists, some thousand at a time."""
+        done, everybody = 0, np.flatnonzero(self._paid)
+        if not len(everybody):
+            raise EdgeveilError("nobody is in the series yet")
+        for part in self._parts(everybody, k):
+            yield part
+            done += len(part.members)
+            if progress:
+                progress(done, len(everybody))
+
+    def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
+        if self._place.about() != self._state:
+            raise LedgerError("the series was refreshed since: use the result of that refresh")
+        graph, mechanism = self._history.graph, self._mechanism
+        about = self._about(len(wanted))
+        wanted, among = np.array(list(dict.fromkeys(wanted.tolist()))), self._candidates
+        for shard in self._place.shards(len(self._history.nodes), self._state, of=wanted):
+            inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
+            for first in range(0, len(inside), _FILE):
+                some = inside[first : first + _FILE]
+                rows = some - shard.first
+                kept = shard.evidence.take(rows), shard.windows[rows]
+                follow = self._history.followers  # today's: not of those who have stopped
+                made = lists_from(
+                    mechanism, self._shared, graph, some, *kept, k, among, followers=follow
+                )
+                friends = [len(self._history.friends(int(i))) for i in some]
+                yield Suggestions(
+                    members=tuple(self._history.nodes.take(some)),
+                    nodes=self._history.nodes,
+                    lists=made,
+                    friends=np.array(friends, dtype=np.int64),
+                    k=k,
+                    guarantee=about[0],
+                    provenance=about[1],
+                )
+
+    def _about(self, n_members: int) -> tuple[Guarantee, Provenance]:
+        guarantee = guarantee_of_series(self._history, self._mechanism, max(n_members, 1))
+        assert self._state is not None  # there was a refresh
+        snapshot = self._history.snapshots[self._state.until - 1]
+        return guarantee, Provenance(
+            mechanism="series of lists",
+            parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},
+            version=version("edgeveil"),
+            noise="secure",
+            ledger=True,
+            created=snapshot.date or "",
+        )
+
+
+def open_series(
+    now: Current,
+    ledger: Ledger,
+    label: str,
+    among: Candidates | None = None,
+) -> StoredLists:
+    """The lists of a series as of its last refresh, of these candidates."""
+    shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
+    if not now.about.state or shared is None or not shared.stored:
+        raise LedgerError(
+            f"the first refresh of {now.place.path} was interrupted: run the same command again"
+        )
+    degrees = popularity(shared, now.history.nodes)
+    if among is None:
+        among = candidates_in(now.history, None, None)
+    return StoredLists(now.place, now.history, now.mechanism, degrees, among)
+
+
+def read_series_lists(
+    ledger: Ledger | str | os.PathLike[str],
+    label: str,
+    asked: Suggest,
+    members: list[NodeId] | None = None,
+    *,
+    k: int | None = None,
+    candidates: Iterable[NodeId] | None = None,
+    exclude: Exclude | None = None,
+) -> Suggestions | None:
+    """The lists of a label's series, as of its last refresh; None if it has no series.
+
+    Raises
+    ------
+    ParameterError
+        If the parameters differ from those of the series.
+    BudgetError
+        If one of the members is not in the series.
+    LedgerError
+        If the series has no list yet.
+    """
+    ledger = ledger_of(ledger)
+    length = 20 if k is None else k
+    check_int("k", length, 1, 10_000)
+    among = None if candidates is None else list(candidates)
+    pairs = None if exclude is None else read_exclusions(exclude)
+    for left in reversed(range(_TRIES)):
+        now = current_series(ledger, label)
+        if now is None:
+            if had_series(ledger, label):
+                raise LedgerError(
+                    f"the series of {label or 'this graph'} has no list yet: it was begun or "
+                    "renewed, and not refreshed since. Run edgeveil refresh; nobody was charged"
+                )
+            return None
+        if now.mechanism != asked:
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series with epsilon "
+                f"{now.mechanism.epsilon:g}: use the same parameters, or another label, where "
+                "lists are charged separately"
+            )
+        nodes = now.history.nodes
+        nodes.indices([nodes.named(str(v)) for v in among or ()])  # refuses unknown ids
+        try:
+            wanted = candidates_in(now.history, among, pairs)
+            return open_series(now, ledger, label, wanted).suggestions(members, length)
+        except LedgerError:
+            if not left or now.place.about() == now.about:
+                raise
+    raise AssertionError  # the last try returns or raises
+
+
+def candidates_in(
+    history: History, candidates: Iterable[NodeId] | None, exclude: Exclude | None
+) -> Candidates:
+    """Who may be suggested of those who are members now; unknown ids have no effect."""
+    nodes, among = history.nodes, np.flatnonzero(history.present)
+    if candidates is not None:
+        # Ids as in a graph of today, which may have had another kind when the history began.
+        known = (nodes.find(nodes.named(str(v))) for v in candidates)
+        among = np.intersect1d(among, [i for i in known if i is not None])
+    pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
+    return Candidates(among.astype(np.int64), pairs)
+
+
+def released_degrees(stored: Batch) -> Noised:
+    """The released degrees of a series."""
+    (numbers,) = read_shared(stored.artifact)
+    return numbers
+
+
+def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
+    """The popularity of the nodes, from the released degrees of a series."""
+    numbers = released_degrees(stored)
+    degrees = np.zeros(len(nodes))  # 0 for nodes that joined later
+    degrees[: len(numbers.values[0])] = numbers.values[0]
+    return lists.learn(degrees, numbers.scale)
