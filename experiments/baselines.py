@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,11 @@ from edgeveil.privacy.statistic import Exact
 __all__ = ["CapWithoutNoise", "OwnListWithDegrees"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnListWithDegrees(NonPrivate):
     """The source, then its neighbours by degree, then all others by degree. Not private."""
 
-    name: ClassVar[str] = "own list + exact degrees"
-    when_to_use: ClassVar[str] = "to compare with"
+    name = "own list + exact degrees"
+    when_to_use = "to compare with"
 
     def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Degrees, raised above all others for the source and its neighbours."""
@@ -35,15 +34,14 @@ class OwnListWithDegrees(NonPrivate):
         yield Exact(rows)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CapWithoutNoise(NonPrivate):
     """The capped push flow of the paper, without its noise. Not private.
 
     Parameters as for `edgeveil.mechanisms.DPPushFlowCap`.
     """
 
-    name: ClassVar[str] = "push-flow-cap without noise"
-    when_to_use: ClassVar[str] = "to compare with"
+    name = "push-flow-cap without noise"
+    when_to_use = "to compare with"
 
     sigma: float = 1e-6
     model: Model = "joint"

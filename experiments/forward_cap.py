@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +16,16 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     Mechanism,
-    OutputKind,
     Rows,
-    check_parameters,
     laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
-from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.privacy.statistic import Statistic
 
 
-@dataclass(frozen=True, kw_only=True)
 class DPForwardCap(Mechanism):
     """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
 
@@ -45,10 +41,9 @@ class DPForwardCap(Mechanism):
         (docs/theory/tight-bounds.md).
     """
 
-    name: ClassVar[str] = "forward-cap"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "as push-flow-cap, with nodes' own values uncut"
-    theorem: ClassVar[str] = "docs/theory/forward-cap.md"
+    name = "forward-cap"
+    when_to_use = "as push-flow-cap, with nodes' own values uncut"
+    theorem = "docs/theory/forward-cap.md"
 
     epsilon: float
     sigma: float = 1e-6
@@ -57,7 +52,7 @@ class DPForwardCap(Mechanism):
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        super().__post_init__()
         self._recursion()  # refuses wrong parameters
 
     def _recursion(self) -> Recursion:
@@ -82,10 +77,6 @@ class DPForwardCap(Mechanism):
     def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """The rows, before their noise."""
         yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
-
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The noised rows, unchanged."""
-        return noised[0].values
 
     def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what caps cut off is not covered."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,7 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     Mechanism,
-    OutputKind,
     Rows,
-    check_parameters,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -29,7 +26,6 @@ from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 
-@dataclass(frozen=True, kw_only=True)
 class GraphDiffusion(Mechanism):
     """A baseline: power iteration with noise and degree clipping in every step.
 
@@ -55,10 +51,9 @@ class GraphDiffusion(Mechanism):
         ``paper``: as its authors draw, twice per step with twice that scale.
     """
 
-    name: ClassVar[str] = "graph-diffusion"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "to compare with noisy diffusion"
-    theorem: ClassVar[str] = "docs/theory/graph-diffusion.md"
+    name = "graph-diffusion"
+    when_to_use = "to compare with noisy diffusion"
+    theorem = "docs/theory/graph-diffusion.md"
 
     epsilon: float
     eta: float = 1e-8
@@ -67,7 +62,7 @@ class GraphDiffusion(Mechanism):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        super().__post_init__()
         positive("eta", self.eta)
         check_int("steps", self.steps, 2, 100_000)
 

@@ -13,25 +13,19 @@ from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap, E
 from edgeveil.results.release import Release
 
 POPULAR = '''
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from edgeveil.estimate.lists import Evidence, learn, make_lists
-from edgeveil.mechanisms.base import Mechanism, OnceForAll
-from edgeveil.privacy.noise import calibrate
-from edgeveil.privacy.statistic import Statistic
+from edgeveil.mechanisms.base import Mechanism, OnceForAll, laplace_statistic
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scores(OnceForAll):
     """Noisy degrees."""
 
-    name: ClassVar[str] = "outside-scores"
-    output: ClassVar[str] = "scores"
-    when_to_use: ClassVar[str] = "in tests"
-    theorem: ClassVar[str] = "an edge moves two degrees by one each"
+    name = "outside-scores"
+    output = "scores"
+    when_to_use = "in tests"
+    theorem = "an edge moves two degrees by one each"
     epsilon: float
     model: str = "public"
     power: float = 1.0
@@ -43,8 +37,7 @@ class Scores(OnceForAll):
             raise ValueError("power must not be negative")
 
     def shared(self, graph):
-        noise = calibrate(coordinates=graph.n_nodes, sensitivity=2, epsilon=self.epsilon)
-        yield Statistic(graph.degrees.astype(np.float64)[None], noise)
+        yield laplace_statistic(graph.degrees, sensitivity=2, epsilon=self.epsilon)
 
     def fit_shared(self, noised, nodes):
         return noised[0].values[0]
@@ -53,55 +46,39 @@ class Scores(OnceForAll):
         return np.tile(shared, (len(views.sources), 1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Vectors(Scores):
-    name: ClassVar[str] = "outside-vectors"
-    output: ClassVar[str] = "embeddings"
+    name = "outside-vectors"
+    output = "embeddings"
     dimension: int = 2
 
     def estimate(self, noised, shared, views):
         return np.tile(shared[: self.dimension], (len(views.sources), 1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lists(Scores):
-    name: ClassVar[str] = "outside-lists"
-    output: ClassVar[str] = "suggestions"
+    name = "outside-lists"
+    output = "suggestions"
 
     def fit_shared(self, noised, nodes):
         return learn(noised[0].values[0], noised[0].scale)
 
     def estimate(self, noised, shared, views):
-        m = len(views.sources)  # nothing is asked for one member alone
-        starts, nodes = np.zeros((2, m + 1), dtype=np.int64)
-        return Evidence(starts, nodes[:0], np.empty(0, dtype=np.float32), np.zeros(m))
+        return Evidence.none(len(views.sources))  # nothing is asked for one member alone
 
     def lists(self, evidence, shared, views, k, candidates=None):
         return make_lists(shared, views, evidence, 1.0, k, candidates)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoLists(Scores):
-    output: ClassVar[str] = "suggestions"
+    output = "suggestions"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Needs(Scores):
     threshold: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lacking(Mechanism):
-    name: ClassVar[str] = "outside-lacking"
-    output: ClassVar[str] = "scores"
-    when_to_use: ClassVar[str] = "never"
-
-
-class Plain(Mechanism):
-    name = output = when_to_use = theorem = "x"
-
-    def estimate(self, noised, shared, views):
-        return None
+    """Neither a proof nor rows."""
 
 
 class Stranger:
@@ -158,9 +135,8 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
         ("nowhere_at_all:Thing", "No module named 'nowhere_at_all'"),
         ("OUTSIDE:Thing", "has no attribute 'Thing'"),
         ("OUTSIDE:NUMBER", "is not a mechanism: it must inherit from edgeveil.mechanisms.Mec"),
-        ("OUTSIDE:Lacking", "is not a mechanism: it lacks theorem, estimate\n"),
-        ("OUTSIDE:NoLists", "is not a mechanism: it lacks lists\n"),
-        ("OUTSIDE:Plain", "it must be a frozen dataclass"),
+        ("OUTSIDE:Lacking", "it needs a `theorem` and a method `estimate` or `measure`\n"),
+        ("OUTSIDE:NoLists", "is not a mechanism: it needs a method `lists`\n"),
         ("OUTSIDE:Stranger", "it must inherit from edgeveil.mechanisms.Mechanism"),
         ("collections:Counter", "it must inherit from edgeveil.mechanisms.Mechanism"),
         (":Thing", "not of the form package.module:Class"),

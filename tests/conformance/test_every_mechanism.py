@@ -470,6 +470,8 @@ def observed(mechanism: Mechanism, on_ask=None, on_rows=None) -> Mechanism:
     kind = type(mechanism)
 
     class Observed(kind):
+        name = kind.name
+
         def shared(self, graph):
             if on_ask:
                 on_ask()

@@ -46,3 +46,10 @@ def check_choice(name: str, value: Any, *words: str) -> str:
         listed = " or ".join(map(repr, words))
         raise ParameterError(f"{name} must be {listed}, got {value!r}")
     return value
+
+
+def check_bool(name: str, value: Any) -> bool:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} must be True or False, got {value!r}")
+    return value

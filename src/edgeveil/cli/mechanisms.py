@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from textwrap import fill
@@ -45,7 +45,8 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     for name, output, *parts in rows:  # too long for columns
         sys.stdout.write(f"{name} ({output})\n")
         for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
-            sys.stdout.write(f"{fill(f'  {label}: {words}', 80, subsequent_indent='    ')}\n")
+            if words:
+                sys.stdout.write(f"{fill(f'  {label}: {words}', 80, subsequent_indent='    ')}\n")
 
 
 def _listed() -> Iterator[tuple[str, str, str, str, str]]:
@@ -110,7 +111,7 @@ def _announced() -> dict[str, str]:
 
 def _loaded(place: str) -> type[Mechanism]:
     """The class at ``package.module:Class``; files of the working folder are found as well."""
-    from edgeveil.mechanisms import Mechanism
+    from edgeveil.mechanisms.base import Mechanism, lacking
 
     module, _, name = place.partition(":")
     if not module or not name:
@@ -127,15 +128,9 @@ def _loaded(place: str) -> type[Mechanism]:
         raise ParameterError(
             f"{place} is not a mechanism: it must inherit from edgeveil.mechanisms.Mechanism"
         )
-    lacks = [name for name in Mechanism.__annotations__ if not hasattr(found, name)]
-    lacks += sorted(found.__abstractmethods__)
-    if getattr(found, "output", None) == "suggestions" and found.lists is Mechanism.lists:
-        lacks.append("lists")
-    if lacks:
-        raise ParameterError(f"{place} is not a mechanism: it lacks {', '.join(lacks)}")
     kind: type[Mechanism] = found
-    if not is_dataclass(found):
-        raise ParameterError(f"{place} is not a mechanism: it must be a frozen dataclass")
+    if lacks := lacking(kind):
+        raise ParameterError(f"{place} is not a mechanism: it needs {' and '.join(lacks)}")
     return kind
 
 
@@ -192,7 +187,7 @@ def make_mechanism(
 
 def fields_of(kind: type[Mechanism]) -> dict[str, Field[Any]]:
     """The parameters of a mechanism."""
-    return {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]  # all are dataclasses
+    return {field.name: field for field in fields(kind) if field.init}
 
 
 def _is_needed(field: Field[Any]) -> bool:

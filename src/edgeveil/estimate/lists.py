@@ -87,6 +87,12 @@ class Evidence:
         return sums
 
     @classmethod
+    def none(cls, members: int) -> Evidence:
+        """No evidence, for this many members: their lists follow what everybody shares."""
+        starts, nodes = np.zeros(members + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return cls(starts, nodes, np.empty(0, dtype=np.float32), np.zeros(members))
+
+    @classmethod
     def joined(cls, parts: Sequence[Evidence]) -> Evidence:
         """The evidence of the members of all parts, one part after the other."""
         counts = np.concatenate([np.diff(part.starts) for part in parts])

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,12 +52,11 @@ Vector = npt.NDArray[np.float64]
 Draw = Callable[[Graph, Any, Sequence[int], int, NoiseSource], Iterator[tuple[Rows, Any]]]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RandomOrder(NonPrivate):
     """All scores equal. The metrics count ties at their expected value: a random order's."""
 
-    name: ClassVar[str] = "random"
-    when_to_use: ClassVar[str] = "to compare with"
+    name = "random"
+    when_to_use = "to compare with"
 
     def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
         """Zeros."""

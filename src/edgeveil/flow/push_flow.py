@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import check_choice
+from edgeveil._internal.checks import check_bool, check_choice
 from edgeveil._internal.paper_names import with_paper_names
 from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, layout_of, solve
@@ -140,9 +140,7 @@ def capped_recursion(
     """Check the parameters of a capped or forward flow, before any graph is read."""
     sigma, restart = check_sigma(sigma), check_restart(restart)
     joint = check_choice("model", model, "joint", "public") == "joint"
-    if not isinstance(prepush, bool):
-        raise ParameterError(f"prepush must be True or False, got {prepush!r}")
-    if prepush and not joint:
+    if check_bool("prepush", prepush) and not joint:
         raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
     kind = {"joint": joint, "prepush": prepush, "forward": forward}
     if rounds is None:

@@ -251,8 +251,7 @@ def default_embedding(
     if dimension == "nodes":
         return OwnListEmbedding(hashed=False)
     best = recommended(epsilon=epsilon, model=model or "joint", output="embeddings")
-    # Every mechanism is a dataclass, which its class cannot say.
-    return best if dimension is None else replace(best, dimension=dimension)  # type: ignore[type-var]
+    return best if dimension is None else replace(best, dimension=dimension)
 
 
 def for_graph(mechanism: Mechanism, graph: Graph) -> Mechanism:
@@ -263,7 +262,7 @@ def for_graph(mechanism: Mechanism, graph: Graph) -> Mechanism:
     if isinstance(mechanism, OwnListEmbedding) and not mechanism.hashed:
         return replace(mechanism, dimension=graph.n_nodes)
     if graph.directed and hasattr(mechanism, "directed"):
-        return replace(mechanism, directed=True)  # type: ignore[type-var]
+        return replace(mechanism, directed=True)
     return mechanism
 
 

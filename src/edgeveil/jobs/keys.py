@@ -84,7 +84,7 @@ def _identity(mechanism: Mechanism) -> str:
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
     """The mechanism's public parameters as plain data; public data of the nodes as a digest."""
-    return {f.name: _plain(getattr(mechanism, f.name)) for f in fields(mechanism)}  # type: ignore[arg-type]  # all are dataclasses
+    return {f.name: _plain(getattr(mechanism, f.name)) for f in fields(mechanism)}
 
 
 def _plain(value: Any) -> Any:

@@ -36,7 +36,7 @@ def make_by_name(name: str, **given: Any) -> Mechanism:
             f'there is no mechanism "{name}"{did_you_mean(name, known) or "."} There are: '
             f"{', '.join(known)}; one of your own is given as an object"
         )
-    known_fields = {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]  # all are dataclasses
+    known_fields = {field.name: field for field in fields(kind) if field.init}
     wanted = {parameter: value for parameter, value in given.items() if value is not None}
     if "model" not in known_fields and wanted.get("model") == getattr(kind, "model", "joint"):
         del wanted["model"]  # it is for that model only

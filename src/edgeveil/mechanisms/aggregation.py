@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import replace
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,7 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     OnceForAll,
-    OutputKind,
     Rows,
-    check_parameters,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -38,7 +36,6 @@ class _Said(NamedTuple):
     units: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Aggregation(OnceForAll):
     """For every node the sum of its neighbours' public vectors, with noise: once for everybody.
 
@@ -65,13 +62,13 @@ class Aggregation(OnceForAll):
         The public vectors; `edgeveil.aggregate` makes them.
     """
 
-    name: ClassVar[str] = "aggregation"
-    output: ClassVar[OutputKind] = "embeddings"
-    when_to_use: ClassVar[str] = (
+    name = "aggregation"
+    output = "embeddings"
+    when_to_use = (
         "the default for embeddings in the public model, and for sums of neighbours' public "
         "features: one epsilon for all rows"
     )
-    theorem: ClassVar[str] = "docs/theory/classification.md"
+    theorem = "docs/theory/classification.md"
     model = "public"
 
     epsilon: float
@@ -81,9 +78,7 @@ class Aggregation(OnceForAll):
     values: NodeVectors | None = None
 
     def __post_init__(self) -> None:
-        check_parameters(self)
-        if not isinstance(self.directed, bool):
-            raise ParameterError(f"directed must be True or False, got {self.directed!r}")
+        super().__post_init__()
         if not isinstance(self.values, NodeVectors | None):
             raise ParameterError(
                 f"values must be what edgeveil.aggregate makes of vectors, or None, "

@@ -14,16 +14,18 @@ sensitivities that the statistics declare are true.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+import re
+from abc import ABC
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import fields
+from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import check_choice
+from edgeveil._internal.checks import check_bool, check_choice
 from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import check_dimension, check_hash_key
@@ -36,8 +38,8 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, KnownEdges, Model
-from edgeveil.privacy.noise import Calibration
-from edgeveil.privacy.statistic import AnyStatistic, Noised
+from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
 from edgeveil.results.provenance import OutputKind as OutputKind
 
 Rows = npt.NDArray[np.float64]
@@ -45,20 +47,48 @@ Rows = npt.NDArray[np.float64]
 Asking = Generator[AnyStatistic, Noised, None]
 """Yields statistics, and is sent each one back noised before it yields the next."""
 
+_WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-class Mechanism(ABC):
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
     """A way to make rows of scores, lists or embeddings from a graph, with its guarantee.
 
-    Mechanisms are frozen, keyword-only dataclasses; their fields are public parameters and
-    are checked on construction, before any graph is read. What a mechanism does not override, it
-    does not do: by default nothing is shared, nothing is measured, and there are no lists, no
-    promise, no uncertainty and no hard pairs.
+    A subclass is a frozen, keyword-only dataclass without saying so. Its fields are public
+    parameters and are checked on construction, before any graph is read. What it does not
+    override, it does not do: by default nothing is shared, nothing is measured, and there are no
+    lists, no promise, no uncertainty and no hard pairs.
+
+    Attributes
+    ----------
+    name : str
+        What commands and records call it; by default made of the name of the class, as two-hop
+        of TwoHop. A subclass is another mechanism, so it does not inherit a name.
+    output : {"scores", "lists", "embeddings", "predictions"}
+        What a row is.
+    theorem : str
+        Why the guarantee holds: the page of the proof, or the proof in a few words. No default.
+    when_to_use : str
+        For people who choose.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
-    output: ClassVar[OutputKind]
-    when_to_use: ClassVar[str]
-    theorem: ClassVar[str]  # page of the proof
+    output: ClassVar[OutputKind] = "scores"
+    theorem: ClassVar[str]
+    when_to_use: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = _WORD_BEGINS.sub("-", cls.__name__.strip("_")).lower()
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Check fields by their names: one name means the same in all mechanisms."""
+        for parameter in fields(self):
+            if check := _CHECKS.get(parameter.name):
+                check(getattr(self, parameter.name))
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Answer the paper's symbols (alpha, R, xi) with the names of fields."""
@@ -99,16 +129,16 @@ class Mechanism(ABC):
         """
         yield from ()
 
-    @abstractmethod
     def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Any:
         """One row for each of `views.sources`, from released values and the own lists only.
 
         Rows are an array; if the mechanism gives suggestions they are `Evidence`, from which
-        `lists` makes the lists.
+        `lists` makes the lists. By default the last noised statistic, unchanged.
 
         `noised` has the noised statistics of `measure`, in order; its arrays may be overwritten.
         In the public model the lists in `views` are empty.
         """
+        return noised[-1].values
 
     def lists(
         self,
@@ -166,7 +196,10 @@ def check_model(model: str) -> str:
     return check_choice("model", model, "joint", "public")
 
 
+_FLAGS = ("directed", "knows_followers", "densely", "hashed")
+
 _CHECKS: dict[str, Callable[[Any], object]] = {
+    **{name: partial(check_bool, name) for name in _FLAGS},
     "epsilon": check_epsilon,
     "model": check_model,
     "restart": check_restart,
@@ -176,13 +209,6 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "dimension": check_dimension,
     "hash_key": check_hash_key,
 }
-
-
-def check_parameters(mechanism: Any) -> None:
-    """Check fields by their names: one name means the same in all mechanisms."""
-    for field in fields(mechanism):
-        if field.name in _CHECKS:
-            _CHECKS[field.name](getattr(mechanism, field.name))
 
 
 def partly_shared_guarantee(
@@ -230,6 +256,33 @@ class OwnListOnly(Mechanism):
         )
 
 
+def laplace_statistic(
+    values: npt.ArrayLike, *, sensitivity: float, epsilon: float, error: float = 0.0
+) -> Statistic:
+    """Rows of numbers with the Laplace noise for their sensitivity.
+
+    Parameters
+    ----------
+    values : array of shape (rows, width), or (width,) for a single row
+        They are copied.
+    sensitivity : float
+        Proven bound on the L1 distance between the rows of two neighbouring graphs.
+    epsilon : float
+        Privacy loss of a row.
+    error : float
+        Proven bound on the L1 distance between a row as computed and as defined; whole numbers
+        have none.
+    """
+    rows = np.array(values, dtype=np.float64, order="C", ndmin=2)
+    noise = calibrate(
+        coordinates=max(rows.shape[1], 1),
+        sensitivity=sensitivity,
+        epsilon=exact_epsilon(epsilon),
+        error=error,
+    )
+    return Statistic(rows, noise)
+
+
 def laplace_uncertainty(rows: Rows, calibration: Calibration) -> Rows:
     """Half-widths of 95 % intervals around rows that have Laplace noise and nothing else.
 
@@ -264,7 +317,15 @@ def local_views(
     return LocalViews(at, views, starts, graph.nodes, known, first_seen)
 
 
-_NAMES = ("name", "output", "when_to_use", "theorem")
+def lacking(kind: type[Mechanism]) -> list[str]:
+    """What its author has forgotten."""
+    needs_lists = kind.output == "suggestions" and kind.lists is Mechanism.lists
+    gives_nothing = kind.estimate is Mechanism.estimate and kind.measure is Mechanism.measure
+    return [
+        *(["a `theorem`"] if not hasattr(kind, "theorem") else []),
+        *(["a method `estimate` or `measure`"] if gives_nothing else []),
+        *(["a method `lists`"] if needs_lists else []),
+    ]
 
 
 def check_mechanism(given: Any) -> Mechanism:
@@ -274,11 +335,8 @@ def check_mechanism(given: Any) -> Mechanism:
         raise ParameterError(
             f"expected a mechanism with its parameters, such as TwoHop(epsilon=1), got {shown}"
         )
-    lacking = [name for name in _NAMES if not hasattr(given, name)]
-    if lacking:
-        raise ParameterError(f"{type(given).__name__} must have {' and '.join(lacking)}")
-    if given.output == "suggestions" and type(given).lists is Mechanism.lists:
-        raise ParameterError(f"{given.name} gives suggestions, so it needs a method `lists`")
+    if lacks := lacking(type(given)):
+        raise ParameterError(f"{given.name} needs {' and '.join(lacks)}")
     return given
 
 

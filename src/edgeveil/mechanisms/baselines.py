@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +13,13 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     Mechanism,
-    OutputKind,
     OwnListOnly,
     Rows,
-    check_parameters,
 )
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
 
 
-@dataclass(frozen=True, kw_only=True)
 class NonPrivate(Mechanism):
     """Exact Personalized PageRank: epsilon = infinity, for the curator only.
 
@@ -35,16 +31,12 @@ class NonPrivate(Mechanism):
         Bound on the L1 error of a row.
     """
 
-    name: ClassVar[str] = "non-private"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "the truth, for the curator only"
-    theorem: ClassVar[str] = "docs/theory/baselines.md"
+    name = "non-private"
+    when_to_use = "the truth, for the curator only"
+    theorem = "docs/theory/baselines.md"
 
     restart: float = 0.15
     tol: float = 1e-9
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     def guarantee(self, n_members: int) -> Guarantee:
         """Promise nothing."""
@@ -54,12 +46,7 @@ class NonPrivate(Mechanism):
         """Exact PageRank."""
         yield Exact(personalized_pagerank(graph, views.sources, restart=self.restart, tol=self.tol))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The exact rows, unchanged."""
-        return noised[0].values
 
-
-@dataclass(frozen=True, kw_only=True)
 class OwnNeighbours(OwnListOnly):
     """The source and its own neighbour list: one step of the walk, no edge of anybody else.
 
@@ -72,15 +59,11 @@ class OwnNeighbours(OwnListOnly):
         Restart probability of the ordinary walk.
     """
 
-    name: ClassVar[str] = "own-neighbours"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "no budget at all: the baseline that all others have to beat"
-    theorem: ClassVar[str] = "docs/theory/baselines.md"
+    name = "own-neighbours"
+    when_to_use = "no budget at all: the baseline that all others have to beat"
+    theorem = "docs/theory/baselines.md"
 
     restart: float = 0.15
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +22,7 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     Mechanism,
-    OutputKind,
     Rows,
-    check_parameters,
     laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
@@ -35,7 +32,6 @@ from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 
-@dataclass(frozen=True, kw_only=True)
 class CappedFlow(Mechanism):
     """Parameters of the paper's capped push flow, and the flow itself.
 
@@ -72,7 +68,7 @@ class CappedFlow(Mechanism):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        super().__post_init__()
         self.recursion()  # refuses wrong parameters
 
     @classmethod
@@ -125,19 +121,15 @@ def flow_noise(flow: CappedFlow, n: int, epsilon: Fraction) -> Calibration:
     return calibrate(coordinates=n, sensitivity=flow.sigma, epsilon=epsilon, error=error)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DPPushFlowCap(CappedFlow):
     """Capped push flow plus Laplace noise of scale sigma / epsilon on every node.
 
     Proof: docs/theory/dp-push-flow-cap.md. Parameters as for `CappedFlow`.
     """
 
-    name: ClassVar[str] = "push-flow-cap"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = (
-        "to compare with the paper, or where a bound on the L1 error is wanted"
-    )
-    theorem: ClassVar[str] = "docs/theory/dp-push-flow-cap.md"
+    name = "push-flow-cap"
+    when_to_use = "to compare with the paper, or where a bound on the L1 error is wanted"
+    theorem = "docs/theory/dp-push-flow-cap.md"
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The capped flow."""
@@ -155,10 +147,6 @@ class DPPushFlowCap(CappedFlow):
         """The rows, before their noise."""
         yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The noised rows, unchanged."""
-        return noised[0].values
-
     def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what caps cut off is not covered."""
         return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
@@ -169,7 +157,6 @@ class DPPushFlowCap(CappedFlow):
         return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
 
 
-@dataclass(frozen=True, kw_only=True)
 class DPSparsePPR(CappedFlow):
     """Choose the large coordinates privately, then noise those; all others are 0.
 
@@ -177,10 +164,9 @@ class DPSparsePPR(CappedFlow):
     docs/theory/sparse.md. Parameters as for `CappedFlow`.
     """
 
-    name: ClassVar[str] = "sparse-ppr"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "a short list of large scores is all that is needed"
-    theorem: ClassVar[str] = "docs/theory/sparse.md"
+    name = "sparse-ppr"
+    when_to_use = "a short list of large scores is all that is needed"
+    theorem = "docs/theory/sparse.md"
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate once before the charge, so that it cannot fail after it."""
@@ -223,7 +209,6 @@ def embedding_noise(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DPInstantEmbedding(CappedFlow):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
@@ -239,13 +224,13 @@ class DPInstantEmbedding(CappedFlow):
         As for `CappedFlow`.
     """
 
-    name: ClassVar[str] = "instant-embedding"
-    output: ClassVar[OutputKind] = "embeddings"
-    when_to_use: ClassVar[str] = (
+    name = "instant-embedding"
+    output = "embeddings"
+    when_to_use = (
         "to compare with the paper's embeddings, or a few public ones; n public ones cost n times "
         "epsilon; aggregation costs epsilon for all"
     )
-    theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
+    theorem = "docs/theory/instant-embedding.md"
 
     dimension: int = 256
     hash_key: str = "edgeveil"
@@ -266,10 +251,6 @@ class DPInstantEmbedding(CappedFlow):
         """The rows, before their noise."""
         yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The noised rows, unchanged."""
-        return noised[0].values
-
     def hard_pairs(self) -> Iterator[Pair]:
         """Isolated nodes raise n: the embedding looks at max(n p, 1)."""
         return capped_flow_pairs(self.model, isolated=True)
@@ -282,7 +263,6 @@ class DPInstantEmbedding(CappedFlow):
         return mechanism, wedge_with_leaves(9)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DPEmbeddingSparse(CappedFlow):
     """Choose the large coordinates privately, embed those, noise the embedding.
 
@@ -291,10 +271,10 @@ class DPEmbeddingSparse(CappedFlow):
     Parameters as for `DPInstantEmbedding`.
     """
 
-    name: ClassVar[str] = "embedding-sparse"
-    output: ClassVar[OutputKind] = "embeddings"
-    when_to_use: ClassVar[str] = "to compare with the paper's sparse embeddings"
-    theorem: ClassVar[str] = "docs/theory/sparse.md"
+    name = "embedding-sparse"
+    output = "embeddings"
+    when_to_use = "to compare with the paper's sparse embeddings"
+    theorem = "docs/theory/sparse.md"
 
     dimension: int = 256
     hash_key: str = "edgeveil"
@@ -315,10 +295,6 @@ class DPEmbeddingSparse(CappedFlow):
         sizes = np.maximum(chosen.sum(axis=1), 1)
         noises = tuple(embedding_noise(self, n, int(m), self.half_epsilon) for m in sizes)
         yield Statistic(_embedded(self, graph, np.where(chosen, rows, 0.0)), noises)
-
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The noised embeddings, unchanged."""
-        return noised[1].values
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Isolated nodes raise n: the embedding looks at max(n p, 1)."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +21,16 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     Mechanism,
-    OutputKind,
     Rows,
-    check_parameters,
     laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_cliques
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate
-from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.privacy.statistic import Statistic
 
 
-@dataclass(frozen=True, kw_only=True)
 class DPPushFlow(Mechanism):
     """Push flow plus Laplace noise for graphs that are promised to have minimum degree >= D.
 
@@ -60,10 +57,9 @@ class DPPushFlow(Mechanism):
         reproduction.
     """
 
-    name: ClassVar[str] = "push-flow"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = "every possible graph is known to have a high minimum degree"
-    theorem: ClassVar[str] = "docs/theory/dp-push-flow.md"
+    name = "push-flow"
+    when_to_use = "every possible graph is known to have a high minimum degree"
+    theorem = "docs/theory/dp-push-flow.md"
 
     epsilon: float
     promised_min_degree: int
@@ -73,7 +69,7 @@ class DPPushFlow(Mechanism):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        super().__post_init__()
         check_rounds(self.rounds)
         check_int("promised_min_degree", self.promised_min_degree)
 
@@ -130,10 +126,6 @@ class DPPushFlow(Mechanism):
         """The rows, before their noise."""
         self.check_promise(graph)  # on every path
         yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
-
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
-        """The noised rows, unchanged."""
-        return noised[0].values
 
     def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what further rounds would add is not covered."""

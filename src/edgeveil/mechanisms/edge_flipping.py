@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,7 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     OnceForAll,
-    OutputKind,
     Rows,
-    check_parameters,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.privacy.guarantee import Model
@@ -30,7 +27,6 @@ from edgeveil.privacy.statistic import Bits, Noised
 _BYTES_PER_PAIR = 64  # pair numbers, their sorted union, both ends, and the graph
 
 
-@dataclass(frozen=True, kw_only=True)
 class EdgeFlipping(OnceForAll):
     """The paper's baseline: keep every pair with probability e^eps / (1 + e^eps), else flip it.
 
@@ -53,21 +49,17 @@ class EdgeFlipping(OnceForAll):
         Bound on the L1 error of PageRank on the flipped graph.
     """
 
-    name: ClassVar[str] = "edge-flipping"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = (
+    name = "edge-flipping"
+    when_to_use = (
         "the default for rankings where epsilon is large for the graph's size: it adds "
         "n / (1 + e^epsilon) false edges to a node, and beats the others where that is at most 4"
     )
-    theorem: ClassVar[str] = "docs/theory/edge-flipping.md"
+    theorem = "docs/theory/edge-flipping.md"
 
     epsilon: float
     model: Model = "joint"
     restart: float = 0.15
     tol: float = 1e-6
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     @classmethod
     def paper(cls, epsilon: float, *, model: Model = "joint", **others: Any) -> Self:

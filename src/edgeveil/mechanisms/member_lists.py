@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +19,10 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     Mechanism,
-    OutputKind,
     partly_shared_guarantee,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
-from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, NoisedTail, Statistic, Tail
@@ -35,7 +33,6 @@ _OLDER, _YEAR = 0.3, 52
 _BLOCK = 1 << 22  # entries that are counted at a time
 
 
-@dataclass(frozen=True, kw_only=True)
 class Suggest(Mechanism):
     """Suggestions from noisy degrees, shared by all, and noisy counts of common friends.
 
@@ -65,10 +62,10 @@ class Suggest(Mechanism):
         draw it does not depend on edges. The lists have the same distribution.
     """
 
-    name: ClassVar[str] = "suggest"
-    output: ClassVar[OutputKind] = "suggestions"
-    when_to_use: ClassVar[str] = "the default for suggestions: whom a member may know"
-    theorem: ClassVar[str] = "docs/theory/suggestions.md"
+    name = "suggest"
+    output = "suggestions"
+    when_to_use = "the default for suggestions: whom a member may know"
+    theorem = "docs/theory/suggestions.md"
 
     epsilon: float
     directed: bool = False
@@ -76,10 +73,7 @@ class Suggest(Mechanism):
     densely: bool = False
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        for name in ("directed", "knows_followers", "densely"):
-            if not isinstance(getattr(self, name), bool):
-                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        super().__post_init__()
         if self.knows_followers and not self.directed:
             raise ParameterError("knows_followers is for directed graphs: it needs directed=True")
 
@@ -171,7 +165,6 @@ class Suggest(Mechanism):
         return cls(epsilon=1.0), two_hubs(1, 4)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SuggestWindow(Suggest):
     """One window of a series: like `Suggest`, but it counts only paths born in (since, until].
 
@@ -189,7 +182,7 @@ class SuggestWindow(Suggest):
         The latest snapshot of the graph.
     """
 
-    name: ClassVar[str] = "suggest-window"
+    name = "suggest-window"
 
     since: npt.NDArray[np.integer]
     until: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,7 @@ from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
     OnceForAll,
-    OutputKind,
     Rows,
-    check_parameters,
 )
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -43,7 +41,6 @@ from edgeveil.privacy.statistic import Noised, Statistic
 NOT_PROTECTED = "labels, features and who has a label, which are used as they are"
 
 
-@dataclass(frozen=True, kw_only=True)
 class NodeClasses(OnceForAll):
     """Everybody names one class, once; listeners hear noisy sums, which predict their classes.
 
@@ -70,12 +67,10 @@ class NodeClasses(OnceForAll):
         Public; chooses folds. The noise has a secret of its own.
     """
 
-    name: ClassVar[str] = "node-classes"
-    output: ClassVar[OutputKind] = "predictions"
-    when_to_use: ClassVar[str] = (
-        "classes of nodes, learnt from the whole graph and public; edgeveil classify"
-    )
-    theorem: ClassVar[str] = "docs/theory/classification.md"
+    name = "node-classes"
+    output = "predictions"
+    when_to_use = "classes of nodes, learnt from the whole graph and public; edgeveil classify"
+    theorem = "docs/theory/classification.md"
     model = "public"
 
     epsilon: float
@@ -84,10 +79,8 @@ class NodeClasses(OnceForAll):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        super().__post_init__()
         check_int("seed", self.seed, 0)
-        if not isinstance(self.directed, bool):
-            raise ParameterError(f"directed must be True or False, got {self.directed!r}")
         if not isinstance(self.data, NodeData):
             raise ParameterError(
                 f"data must be what edgeveil.classify makes of labels and features, "

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import NodeHash, hash_nodes, unhashed
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.mechanisms.base import LocalViews, OutputKind, OwnListOnly, Rows, check_parameters
+from edgeveil.mechanisms.base import LocalViews, OwnListOnly, Rows
 from edgeveil.privacy.statistic import Noised
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnListEmbedding(OwnListOnly):
     """A member's own friend list as a vector of unit length, with price 0.
 
@@ -37,22 +35,17 @@ class OwnListEmbedding(OwnListOnly):
         (see `unhashed`).
     """
 
-    name: ClassVar[str] = "own-list-embedding"
-    output: ClassVar[OutputKind] = "embeddings"
-    when_to_use: ClassVar[str] = (
+    name = "own-list-embedding"
+    output = "embeddings"
+    when_to_use = (
         "the default for embeddings in the joint model: it costs nothing, and adding a noisy "
         "second hop improves it by at most one point"
     )
-    theorem: ClassVar[str] = "docs/theory/baselines.md"
+    theorem = "docs/theory/baselines.md"
 
     dimension: int = 1024
     hash_key: str = "edgeveil"
     hashed: bool = True
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
-        if not isinstance(self.hashed, bool):
-            raise ParameterError(f"hashed must be True or False, got {self.hashed!r}")
 
     @classmethod
     def unhashed(cls, n_nodes: int) -> OwnListEmbedding:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -38,9 +37,7 @@ from edgeveil.mechanisms.base import (
     LocalViews,
     Mechanism,
     OnceForAll,
-    OutputKind,
     Rows,
-    check_parameters,
     partly_shared_guarantee,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs, wedge
@@ -87,7 +84,6 @@ def degree_statistic(graph: Graph, epsilon: Fraction) -> Statistic:
     return Statistic(degrees, degree_noise(graph.n_nodes, epsilon))
 
 
-@dataclass(frozen=True, kw_only=True)
 class TwoHop(Mechanism):
     """Noisy degrees for everybody, plus each member's two-hop sums with noise of their own.
 
@@ -111,13 +107,12 @@ class TwoHop(Mechanism):
         ``lift`` divides by the released degree: closeness beyond popularity.
     """
 
-    name: ClassVar[str] = "two-hop"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = (
+    name = "two-hop"
+    when_to_use = (
         "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
         "hop; below, it equals degree-prior"
     )
-    theorem: ClassVar[str] = "docs/theory/two-hop.md"
+    theorem = "docs/theory/two-hop.md"
 
     epsilon: float
     degree_epsilon: float | None = None
@@ -125,7 +120,7 @@ class TwoHop(Mechanism):
     score: Literal["pagerank", "lift"] = "pagerank"
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        super().__post_init__()
         split_epsilon(self.epsilon, self.degree_epsilon)  # refuses a wrong degree_epsilon
 
     @property
@@ -208,7 +203,6 @@ class TwoHop(Mechanism):
         return cls(epsilon=1.0), two_hubs(1, 4)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DegreePrior(OnceForAll):
     """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
 
@@ -231,21 +225,17 @@ class DegreePrior(OnceForAll):
         ``lift`` divides by the released degree: closeness beyond popularity.
     """
 
-    name: ClassVar[str] = "degree-prior"
-    output: ClassVar[OutputKind] = "scores"
-    when_to_use: ClassVar[str] = (
+    name = "degree-prior"
+    when_to_use = (
         "many members who may collude, epsilon below 0.4, or the public model: one release for "
         "everybody"
     )
-    theorem: ClassVar[str] = "docs/theory/degree-prior.md"
+    theorem = "docs/theory/degree-prior.md"
 
     epsilon: float
     model: Model = "joint"
     restart: float = 0.15
     score: Literal["pagerank", "lift"] = "pagerank"
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate once before the charge, so that it cannot fail after it."""
