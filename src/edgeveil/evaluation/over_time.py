@@ -37,13 +37,14 @@ from edgeveil.evaluation.hits import (
 )
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.graph import Graph
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.run import rows_after, shared_numbers
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series.history import History
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import Shard
-from edgeveil.series.windows import lists_from, next_window, with_windows
+from edgeveil.series.windows import next_window, with_windows
 
 _NEVER = 1 << 16  # more snapshots, and more friends at once, than any history has
 BASE_ONLY = WindowRule(first=1, patience=1, least=_NEVER, latest=_NEVER)
@@ -122,8 +123,9 @@ def simulate_series(
             state = with_windows(state, [(due, rows)], window, shared, today)
         if until in snapshots:
             windows = state.windows[members].astype(np.int64)
-            kept = state.evidence.take(members), windows
-            made = lists_from(mechanism, shared, today, members, *kept, k, candidates)
+            views = local_views(today, members, "joint", mechanism.guarantee(1).known_edges)
+            kept = state.evidence.take(members)
+            made = mechanism.lists(kept, shared, views, k, candidates, windows=windows)
             yield Listed(until, made, windows)
 
 

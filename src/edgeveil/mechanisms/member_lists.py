@@ -150,9 +150,15 @@ class Suggest(Mechanism):
         views: LocalViews,
         k: int,
         candidates: Candidates | None = None,
+        windows: npt.NDArray[np.integer] | None = None,
     ) -> Lists:
-        """The k best strangers of each member among the candidates: post-processing."""
-        return lists.make_lists(shared, views, evidence, float(self.split[1]), k, candidates)
+        """The k best strangers of each member among the candidates: post-processing.
+
+        `windows` says for how many windows of a series each member's evidence was drawn.
+        """
+        rate = float(self.split[1])
+        times = None if windows is None else np.maximum(windows.astype(np.int64), 1)
+        return lists.make_lists(shared, views, evidence, rate, k, candidates, times)
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Pairs on which degrees and a stranger's sum change as much as an edge can change them."""

@@ -22,6 +22,7 @@ from edgeveil.jobs.keys import parameters_of
 from edgeveil.jobs.request import Progress, ledger_of
 from edgeveil.jobs.stored import read_shared
 from edgeveil.ledger import Batch, Ledger
+from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised
@@ -37,7 +38,6 @@ from edgeveil.series.campaign import (
 )
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder
-from edgeveil.series.windows import lists_from
 
 _FILE = 8192  # lists in a file of a folder
 _TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
@@ -114,23 +114,29 @@ class StoredLists:
     def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
         if self._place.about() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
-        graph, mechanism = self._history.graph, self._mechanism
-        about = self._about(len(wanted))
-        wanted, among = np.array(list(dict.fromkeys(wanted.tolist()))), self._candidates
-        for shard in self._place.shards(len(self._history.nodes), self._state, of=wanted):
+        history, mechanism = self._history, self._mechanism
+        about, claim = self._about(len(wanted)), mechanism.guarantee(1)
+        wanted = np.array(list(dict.fromkeys(wanted.tolist())))
+        for shard in self._place.shards(len(history.nodes), self._state, of=wanted):
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
                 rows = some - shard.first
-                kept = shard.evidence.take(rows), shard.windows[rows]
-                follow = self._history.followers  # today's: not of those who have stopped
-                made = lists_from(
-                    mechanism, self._shared, graph, some, *kept, k, among, followers=follow
+                views = local_views(history.graph, some, claim.model, claim.known_edges)
+                if views.followers:  # today's: not those who have stopped
+                    views = views._replace(followers=tuple(map(history.followers, some)))
+                made = mechanism.lists(
+                    shard.evidence.take(rows),
+                    self._shared,
+                    views,
+                    k,
+                    self._candidates,
+                    windows=shard.windows[rows],
                 )
-                friends = [len(self._history.friends(int(i))) for i in some]
+                friends = [len(history.friends(int(i))) for i in some]
                 yield Suggestions(
-                    members=tuple(self._history.nodes.take(some)),
-                    nodes=self._history.nodes,
+                    members=tuple(history.nodes.take(some)),
+                    nodes=history.nodes,
                     lists=made,
                     friends=np.array(friends, dtype=np.int64),
                     k=k,

@@ -1,19 +1,18 @@
-"""A series' next windows, what all windows add up to, and the lists made of it.
+"""A series' next windows, and what all of its windows add up to.
 
 A refresh and the simulation of one (`edgeveil.evaluation.over_time`) both use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import lists
-from edgeveil.estimate.lists import Candidates, Evidence, Lists, Popularity
+from edgeveil.estimate.lists import Evidence, Popularity
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
@@ -64,27 +63,3 @@ def with_windows(
     windows[rows] += 1
     evidence = Evidence.joined([shard.evidence, merged]).take(places)
     return replace(shard, last=last, windows=windows, evidence=evidence)
-
-
-def lists_from(
-    mechanism: Suggest,
-    shared: Popularity,
-    graph: Graph,
-    members: Indices,
-    evidence: Evidence,
-    windows: npt.NDArray[Any],
-    k: int,
-    candidates: Candidates | None,
-    followers: Callable[[int], npt.NDArray[Any]] | None = None,
-) -> Lists:
-    """The lists of some members, each from its row of evidence and its number of windows.
-
-    `followers` gives whom a member knows to follow it, where members know that, in place of those
-    in the graph, which may be a history's.
-    """
-    claim, rate = mechanism.guarantee(1), float(mechanism.split[1])
-    views = local_views(graph, members, claim.model, claim.known_edges)
-    if views.followers and followers is not None:
-        views = views._replace(followers=tuple(map(followers, members)))
-    times = np.maximum(windows.astype(np.int64), 1)
-    return lists.make_lists(shared, views, evidence, rate, k, candidates, times)
