@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from edgeveil.flow.push_flow import capped_recursion, capped_rows
+from experiments.forward_cap import forward_recursion, forward_rows
 
 
 def forward_flow(graph, sources, *, sigma, model="joint", restart=0.15, rounds=None):
-    return capped_rows(
-        graph, sources, capped_recursion(sigma, model, restart, rounds, forward=True)
-    )
+    return forward_rows(graph, sources, forward_recursion(sigma, model, restart, rounds))

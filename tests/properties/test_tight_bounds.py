@@ -15,10 +15,10 @@ from edgeveil.flow.bounds import (
     fixed_point_error,
     fixed_point_rounds,
     flow_error_bound,
-    forward_edge_cap,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.testing import anneal
+from experiments.forward_cap import forward_edge_cap, forward_fixed_point_cap
 from tests import oracle
 from tests.dense_flows import all_adjacencies, dense_flow, flow_from_0, largest_change
 from tests.flows import forward_flow
@@ -44,7 +44,8 @@ def adjacency():
 def dense(flow, adjacency, restart, rounds, sigma, forward, options):
     """The flow as the library defines it, for all graphs at once."""
     if rounds is None:
-        cap, form = fixed_point_cap(sigma, restart, forward=forward), {"ordinary": True}
+        cap_of = forward_fixed_point_cap if forward else fixed_point_cap
+        cap, form = cap_of(sigma, restart), {"ordinary": True}
         rounds = fixed_point_rounds(sigma, restart)
     else:
         capped = forward_edge_cap if forward else edge_cap
@@ -166,7 +167,7 @@ def family_ratio(without, added, x, restart, forward, model):
     """Change of the fixed point in units of sigma, with the cap exactly at what x passes on."""
     exact = personalized_pagerank(without, [0], restart=restart, tol=1e-13)[0]
     cap = exact[x] / restart / without.degrees[x]
-    sigma = cap / fixed_point_cap(1.0, restart, forward=forward)
+    sigma = cap / (forward_fixed_point_cap if forward else fixed_point_cap)(1.0, restart)
     rows = [kernel(g, [0], restart, None, sigma, forward, model)[0] for g in (without, added)]
     ratio = float(np.abs(rows[0] - rows[1]).sum()) / sigma
     n = without.n_nodes

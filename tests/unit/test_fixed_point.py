@@ -19,12 +19,12 @@ from edgeveil.flow.bounds import (
     fixed_point_rounds,
     float_error_bound,
     flow_error_bound,
-    forward_edge_cap,
 )
 from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.capped_flow import flow_error
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from experiments.forward_cap import forward_edge_cap, forward_fixed_point_cap, forward_rows
 from tests import oracle
 from tests.flows import forward_flow
 from tests.strategies import graphs, restarts, sigmas
@@ -77,9 +77,12 @@ def test_the_kernel_comes_to_the_fixed_point_within_the_stated_error(
 def test_at_the_end_of_double_precision_the_kernel_equals_the_oracle(
     graph, restart, sigma, joint, forward
 ):
-    cap = fixed_point_cap(sigma, restart, forward=forward)
-    recursion = Recursion.fixed_point(restart, 1e-11, cap, joint=joint, forward=forward)
-    rows = capped_rows(graph, range(graph.n_nodes), recursion)
+    cap_of, rows_of = fixed_point_cap, capped_rows
+    if forward:
+        cap_of, rows_of = forward_fixed_point_cap, forward_rows
+    cap = cap_of(sigma, restart)
+    recursion = Recursion.fixed_point(restart, 1e-11, cap, joint=joint)
+    rows = rows_of(graph, range(graph.n_nodes), recursion)
     for source, row in enumerate(rows):
         start = np.zeros(graph.n_nodes)
         start[source] = 1.0
@@ -147,7 +150,7 @@ def test_the_constants_for_r_rounds(restart, rounds):
 
 @pytest.mark.parametrize("restart", RESTARTS)
 def test_the_cap_for_arriving_flow_at_the_fixed_point(restart):
-    alpha, cap = lazy_restart(restart), fixed_point_cap(0.5, restart, forward=True)
+    alpha, cap = lazy_restart(restart), forward_fixed_point_cap(0.5, restart)
     lazy = 2 * cap / (1 + alpha)
     constant = 2 * (1 - restart) / (2 - restart) * max(1, 2 * restart)  # (1 - alpha) max(1, 2 a0)
     assert lazy * constant == pytest.approx(0.5, rel=1e-12)

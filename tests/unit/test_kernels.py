@@ -24,6 +24,7 @@ from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from experiments.forward_cap import inflow
 from tests import oracle
 from tests.flows import forward_flow
 from tests.strategies import graphs, restarts, sigmas
@@ -235,12 +236,12 @@ def test_lanes_that_no_sweep_certifies_get_the_plain_rounds(forward):
     sources = np.arange(5)
     block.load(sources)
     assert [lanes.tolist() for lanes in block.sweep(-1.0)] == [sources.tolist()]
-    flow = (block.inflow() if forward else block.g)[:, :5].copy()
+    flow = (inflow(block) if forward else block.g)[:, :5].copy()
     other = CappedBlock(layout_of(graph), recursion, KERNELS[LANES])
     other.load(sources)
     other.rounds(recursion.rounds)
     np.testing.assert_array_equal(block.g, other.g)
-    np.testing.assert_array_equal(flow, (other.inflow() if forward else other.g)[:, :5])
+    np.testing.assert_array_equal(flow, (inflow(other) if forward else other.g)[:, :5])
     assert (flow > block.g[:, :5]).any() == forward
 
 

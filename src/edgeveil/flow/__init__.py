@@ -1,7 +1,7 @@
 """Non-private algorithms on graphs. Knows nothing of noise.
 
 `pagerank`   exact Personalized PageRank, to a stated tolerance
-`push_flow`  PushFlow, PushFlowCap (algorithms 1 and 2 of the paper) and forward flow
+`push_flow`  PushFlow and PushFlowCap (algorithms 1 and 2 of the paper)
 `bounds`     sensitivity to one edge, and bounds on the float error: pure arithmetic
 `walk`       restart probabilities, and checks of parameters
 """

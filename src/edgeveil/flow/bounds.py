@@ -70,32 +70,15 @@ def rounds_constant(alpha: float, rounds: int) -> float:
     return 2 * alpha - rho * math.expm1((rounds - 1) * log_q) + first
 
 
-def forward_edge_cap(sigma: float, alpha: float, rounds: int) -> float:
-    """Cap T for R >= 2 rounds that absorb everything and cap only what is passed on.
-
-    T = sigma / ((1 - alpha) C_(R-1)) with C of `rounds_constant`: docs/theory/forward-cap.md,
-    Theorem 1.
-    """
-    return check_sigma(sigma) / ((1 - alpha) * rounds_constant(alpha, rounds - 1)) * _SAFE
-
-
-def fixed_point_cap(
-    sigma: float, restart: float, *, bound: str = "tight", forward: bool = False
-) -> float:
+def fixed_point_cap(sigma: float, restart: float, *, bound: str = "tight") -> float:
     """Cap T~ of the ordinary recursion H = min(r0 + (1 - restart) P^T H, d T~).
 
     T~ = (1 + alpha) T / 2, T the cap of infinitely many rounds: sigma / (3 - alpha) by the paper's
     bound, sigma / max(1 - alpha, 2 alpha) by the tight one (docs/theory/tight-bounds.md, Theorem
     2), written in the ordinary walk's restart probability.
-    ``forward``: for the output restart * A, docs/theory/forward-cap.md, Theorem 2.
     """
-    kappa = 1 - restart
-    if forward:
-        constant = 2 * kappa * max(1.0, 2 * restart)
-    elif check_bound(bound) == "paper":
-        constant = 6 - 4 * restart
-    else:
-        constant = 2 * max(kappa, restart)
+    paper = check_bound(bound) == "paper"
+    constant = 6 - 4 * restart if paper else 2 * max(1 - restart, restart)
     return check_sigma(sigma) / constant * _SAFE
 
 

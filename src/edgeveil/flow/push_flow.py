@@ -1,16 +1,11 @@
-"""PushFlow, PushFlowCap and forward flow: R rounds, or the fixed point.
+"""PushFlow and PushFlowCap: R rounds, or the fixed point.
 
-All are the recursion h_v <- min(r0_v + beta (h_v + sum_u h_u / d_u), d_v T_v), beta =
+Both are the recursion h_v <- min(r0_v + beta (h_v + sum_u h_u / d_u), d_v T_v), beta =
 (1 - alpha) / 2, on the total pushed flow h. PushFlow and PushFlowCap give p0 + alpha h (the
 paper's Lemma 4.2); PushFlow is the case T = infinity. The paper's own formulation is in
 `tests/oracle.py`. The fixed point of the capped recursion is computed in the ordinary walk's
 form, H = min(r0 + (1 - restart) P^T H, d T~) with output p0 + restart H
 (docs/theory/tight-bounds.md, Lemma 2).
-
-Forward flow absorbs all inflow and caps only what is passed on: a^(i) = r0 +
-(1 - alpha) W^T h^(i-1), h^(i) = min(a^(i), d T), output alpha a^(R); at the fixed point A = r0 +
-(1 - restart) P^T H, H = min(A, d T~), output restart A. One edge moves it no more than
-`push_flow_cap` at the same cap, and no node's own value is cut (docs/theory/forward-cap.md).
 
 The fixed point is the solution of a quadratic programme with one bound per node, so projected
 successive over-relaxation (SOR) converges to it. The recursion contracts the L1 norm by
@@ -42,7 +37,6 @@ from edgeveil.flow.bounds import (
     fixed_point_cap,
     fixed_point_error,
     fixed_point_rounds,
-    forward_edge_cap,
 )
 from edgeveil.flow.walk import check_restart, check_rounds, check_sources, lazy_restart
 from edgeveil.graph.graph import Graph
@@ -135,25 +129,17 @@ def capped_recursion(
     *,
     prepush: bool = False,
     bound: str = "tight",
-    forward: bool = False,
 ) -> Recursion:
-    """Check the parameters of a capped or forward flow, before any graph is read."""
+    """Check the parameters of a capped flow, before any graph is read."""
     sigma, restart = check_sigma(sigma), check_restart(restart)
     joint = check_choice("model", model, "joint", "public") == "joint"
     if check_bool("prepush", prepush) and not joint:
         raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
-    kind = {"joint": joint, "prepush": prepush, "forward": forward}
     if rounds is None:
-        cap = fixed_point_cap(sigma, restart, bound=check_bound(bound), forward=forward)
-        return Recursion.fixed_point(restart, sigma, cap, **kind)
-    alpha = lazy_restart(restart)
-    if not forward:
-        cap = edge_cap(sigma, alpha, check_rounds(rounds), bound)
-    elif check_rounds(rounds) < 2:  # one round passes nothing on
-        raise ParameterError(f"rounds must be at least 2, or None, got {rounds!r}")
-    else:
-        cap = forward_edge_cap(sigma, alpha, rounds)
-    return Recursion(restart=restart, rounds=rounds, cap=cap, **kind)
+        cap = fixed_point_cap(sigma, restart, bound=check_bound(bound))
+        return Recursion.fixed_point(restart, sigma, cap, joint=joint, prepush=prepush)
+    cap = edge_cap(sigma, lazy_restart(restart), check_rounds(rounds), bound)
+    return Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint, prepush=prepush)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,16 +152,22 @@ class Recursion:
     residual: float | None = None  # None: exactly `rounds`, lazy; else the fixed point, up to this
     joint: bool  # the source has no cap
     prepush: bool = False
-    forward: bool = False  # output the uncapped inflow: the final round skips the cap
 
     @classmethod
     def fixed_point(
-        cls, restart: float, sigma: float, cap: float, *, joint: bool, **kind: bool
+        cls, restart: float, sigma: float, cap: float, *, joint: bool, prepush: bool = False
     ) -> Recursion:
         """The ordinary walk's fixed point, within `fixed_point_error` of `sigma`."""
         rounds, residual = fixed_point_rounds(sigma, restart), fixed_point_error(sigma)
         residual *= _FLOAT_SLACK
-        return cls(restart=restart, cap=cap, rounds=rounds, residual=residual, joint=joint, **kind)
+        return cls(
+            restart=restart,
+            cap=cap,
+            rounds=rounds,
+            residual=residual,
+            joint=joint,
+            prepush=prepush,
+        )
 
     @property
     def lazy(self) -> bool:
@@ -211,35 +203,13 @@ class Recursion:
 def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> Matrix:
     """Run a capped recursion for all sources, a block of lanes at a time."""
     listed = check_sources(sources, graph.n_nodes)
-    layout = layout_of(graph)
-    restart, forward = recursion.restart, recursion.forward
-    starts = layout.row_of[listed]
+    layout, restart = layout_of(graph), recursion.restart
     rows = np.empty((len(listed), graph.n_nodes))
-
-    def converged() -> Iterator[tuple[slice, CappedBlock, Lanes]]:
-        if recursion.residual is not None:
-            yield from solve(
-                lambda loops, kind: CappedBlock(layout, recursion, loops, kind),
-                len(listed),
-                lambda block, part: block.load(starts[part]),
-                recursion.residual,
-            )
-            return
-        made = cache(partial(CappedBlock, layout, recursion))  # by width: their memory is reused
-        for part, loops in blocks(len(listed)):
-            block = made(loops)
-            block.load(starts[part])
-            block.rounds(recursion.rounds - 1 if forward else recursion.rounds)
-            yield part, block, block.columns
-
-    for part, block, lanes in converged():
-        flow = block.inflow() if forward else block.g
-        unload(flow, lanes, layout, recursion.absorb, rows[part])
+    for part, block, lanes in run_blocks(layout, recursion, layout.row_of[listed]):
+        unload(block.g, lanes, layout, recursion.absorb, rows[part])
     # An isolated source cannot push: uncapped (joint) it keeps its flow. In the public model its
-    # cap is 0, so it pushes nothing; forward flow absorbs its initial flow once.
-    at_isolated = recursion.absorb if forward else 0.0
-    if recursion.joint:
-        at_isolated = recursion.isolated
+    # cap is 0, so it pushes nothing.
+    at_isolated = recursion.isolated if recursion.joint else 0.0
     for source, out in zip(listed, rows, strict=True):
         neighbours = graph.neighbours(source)
         if len(neighbours) == 0:
@@ -248,6 +218,29 @@ def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> M
             out[source] += restart
             out[neighbours] += restart * (1 - restart) / len(neighbours)
     return rows
+
+
+def run_blocks(
+    layout: Layout, recursion: Recursion, starts: npt.NDArray[np.int64]
+) -> Iterator[tuple[slice, CappedBlock, Lanes]]:
+    """Run a recursion from these layout rows.
+
+    Gives which of them a block holds, the block, and the lanes that are ready now.
+    """
+    if recursion.residual is not None:
+        yield from solve(
+            lambda loops, kind: CappedBlock(layout, recursion, loops, kind),
+            len(starts),
+            lambda block, part: block.load(starts[part]),
+            recursion.residual,
+        )
+        return
+    made = cache(partial(CappedBlock, layout, recursion))  # by width: their memory is reused
+    for part, loops in blocks(len(starts)):
+        block = made(loops)
+        block.load(starts[part])
+        block.rounds(recursion.rounds)
+        yield part, block, block.columns
 
 
 class CappedBlock(Block):
@@ -259,7 +252,7 @@ class CappedBlock(Block):
         super().__init__(layout, loops, recursion.restart, kind)
         self.max_sweeps = recursion.rounds
         self._recursion = recursion
-        self._next = block_zeros(0, loops.lanes, kind)  # second buffer of `rounds`, made on use
+        self.spare = block_zeros(0, loops.lanes, kind)  # second buffer of `rounds`, made on use
 
     def load(self, sources: npt.NDArray[np.int64]) -> None:
         """Set the initial residuals and caps of the lanes' sources, given as layout rows."""
@@ -269,31 +262,25 @@ class CappedBlock(Block):
             starting = [self.layout.neighbours(source) for source in sources]
         self.clear(len(sources), np.concatenate([sources, *starting]))
         cap = min(recursion.cap, float(np.finfo(self.g.dtype).max))
-        self._caps = np.full_like(self.start, cap)
+        self.caps = np.full_like(self.start, cap)
         for lane, (source, rows) in enumerate(zip(sources, starting, strict=True)):
             share = (1 - recursion.restart) ** 2 * inverse[rows] if recursion.prepush else 1.0
             self.start[self.slot[rows], lane] = share * inverse[source]
             if recursion.joint:
-                self._caps[self.slot[source], lane] = math.inf
+                self.caps[self.slot[source], lane] = math.inf
 
     def rounds(self, rounds: int) -> None:
         """Run this many rounds from 0. The first one needs no sums."""
         self.g[:] = 0
         if rounds > 0:
-            self.g[self.own_rows] = np.minimum(self.start[1:], self._caps[1:])
-            self._more_rounds(rounds - 1, self._caps, self._recursion.cap)
+            self.g[self.own_rows] = np.minimum(self.start[1:], self.caps[1:])
+            self.more_rounds(rounds - 1, self.caps, self._recursion.cap)
 
-    def inflow(self) -> npt.NDArray[np.float64]:
-        """The uncapped result of one more round; `g` is not changed."""
-        before = self.g
-        self._more_rounds(1, np.full_like(self._caps, math.inf), math.inf)
-        result, self.g, self._next = self.g, before, self.g
-        return result
-
-    def _more_rounds(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
+    def more_rounds(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
+        """Run this many rounds from `g`, under other caps if need be."""
         recursion = self._recursion
-        if len(self._next) != len(self.g):
-            self._next = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
+        if len(self.spare) != len(self.g):
+            self.spare = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
         at_once = max(1, _ENTRIES_PER_CALL // max(1, len(self.layout.indices)))
         while rounds > 0:
             now = min(rounds, at_once)
@@ -307,10 +294,10 @@ class CappedBlock(Block):
                 float(recursion.lazy),
                 now,
                 self.g,
-                self._next,
+                self.spare,
             )
             if now % 2:
-                self.g, self._next = self._next, self.g
+                self.g, self.spare = self.spare, self.g
             rounds -= now
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
@@ -321,7 +308,7 @@ class CappedBlock(Block):
             self.layout,
             self.slot,
             self.start,
-            self._caps,
+            self.caps,
             recursion.cap,
             recursion.follow,
             recursion.relaxation(number if self.g.dtype == np.float32 else None),

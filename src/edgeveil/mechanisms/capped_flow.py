@@ -96,6 +96,22 @@ class CappedFlow(Mechanism):
         """One row of flow for each source, without noise."""
         return capped_rows(graph, sources, self.recursion())
 
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The rows that are noised: the flow."""
+        return self.flow(graph, sources)
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """Their noise, for all of epsilon."""
+        return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        self.calibration(len(nodes))
+
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+        """The rows, before their noise."""
+        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
+
     @property
     def half_epsilon(self) -> Fraction:
         """What each part of a two-part mechanism gets: the choice of coordinates, the values."""
@@ -130,22 +146,6 @@ class DPPushFlowCap(CappedFlow):
     name = "push-flow-cap"
     when_to_use = "to compare with the paper, or where a bound on the L1 error is wanted"
     theorem = "docs/theory/dp-push-flow-cap.md"
-
-    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The capped flow."""
-        return self.flow(graph, sources)
-
-    def calibration(self, n_nodes: int) -> Calibration:
-        """The noise of the flow, for all of epsilon."""
-        return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate once before the charge, so that it cannot fail after it."""
-        self.calibration(len(nodes))
-
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
-        """The rows, before their noise."""
-        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
     def uncertainty(self, rows: Rows, shared: Any, views: LocalViews) -> Rows:
         """Around the row without noise; what caps cut off is not covered."""
@@ -242,14 +242,6 @@ class DPInstantEmbedding(CappedFlow):
     def calibration(self, n_nodes: int) -> Calibration:
         """All n coordinates may move: n log(1 + sigma) in L1."""
         return embedding_noise(self, n_nodes, max(n_nodes, 1), exact_epsilon(self.epsilon))
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate once before the charge, so that it cannot fail after it."""
-        self.calibration(len(nodes))
-
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
-        """The rows, before their noise."""
-        yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Isolated nodes raise n: the embedding looks at max(n p, 1)."""

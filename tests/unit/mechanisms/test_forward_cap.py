@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,10 +9,14 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
-from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
 from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from experiments.forward_cap import DPForwardCap
+from experiments.forward_cap import (
+    DPForwardCap,
+    forward_edge_cap,
+    forward_fixed_point_cap,
+    forward_rows,
+)
 from tests import oracle
 from tests.flows import forward_flow
 from tests.seam import calibrations_of, run
@@ -41,13 +43,13 @@ def test_no_value_is_below_the_one_that_is_cut_at_the_same_cap(
 ):
     joint = model == "joint"
     if rounds is None:
-        cap = fixed_point_cap(sigma, restart, forward=True)
+        cap = forward_fixed_point_cap(sigma, restart)
         recursion = Recursion.fixed_point(restart, 1e-11, cap, joint=joint)
     else:
         cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
         recursion = Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint)
     cut = capped_rows(graph, range(graph.n_nodes), recursion)
-    whole = capped_rows(graph, range(graph.n_nodes), replace(recursion, forward=True))
+    whole = forward_rows(graph, range(graph.n_nodes), recursion)
     assert (whole >= cut - 1e-15).all()
     exact = personalized_pagerank(graph, range(graph.n_nodes), restart=restart, tol=1e-12)
     assert (whole <= exact + 1e-11).all()

@@ -9,9 +9,9 @@ import pytest
 
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
-from edgeveil.flow.bounds import forward_edge_cap
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.testing import anneal
+from experiments.forward_cap import forward_edge_cap
 from experiments.graph_diffusion import GraphDiffusion
 from tests.dense_flows import every_graph
 from tests.flows import forward_flow
