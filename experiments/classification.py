@@ -168,7 +168,7 @@ class Task:
 
     def score(self, logs: Matrix) -> float:
         """Accuracy on the test nodes; for several labels Micro-F1, with as many as a node has."""
-        if not self.truth.several:
+        if self.truth.counts.max() <= 1:
             return self.right(logs.argmax(axis=1))
         truth = self.truth.shares(self.test) > 0
         return f1_scores(logs[self.test], truth).micro
@@ -205,7 +205,7 @@ class _Network:
 
     def results(self) -> Iterator[Result]:
         """Share by share; for several labels, half labelled."""
-        if self.labels.several:
+        if self.labels.counts.max() > 1:
             for share in self.settings["half"]:
                 yield from self._lines(share, MICRO, None)
             return

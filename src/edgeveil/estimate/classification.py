@@ -79,11 +79,6 @@ class Labels:
         """Who has a label."""
         return self.counts > 0
 
-    @property
-    def several(self) -> bool:
-        """Whether some node has more than one label."""
-        return bool(self.counts.max(initial=0) > 1)
-
     def shares(self, nodes: Indices) -> Matrix:
         """One row for each of these nodes: its labels, which add up to 1 (0 if it has none)."""
         counts = self.counts[nodes]
@@ -225,42 +220,32 @@ def from_features(features: Any, labels: Labels, *, seed: int = 0) -> Matrix:
 
     The ridge is chosen by the likelihood out of fold.
     """
-    known = np.flatnonzero(labels.labelled)
-    X, Y = _scaled(features), labels.shares(known)
+    labelled = np.flatnonzero(labels.labelled)
+    X, Y = _scaled(features), labels.shares(labelled)
     rng = np.random.default_rng([0xF01D, seed])
-    fold = np.empty(len(known), dtype=np.int64)
-    order = rng.permutation(len(known))
-    order = order[np.argsort(labels.first()[known][order], kind="stable")]
-    fold[order] = np.arange(len(known)) % _FOLDS_OF_FEATURES
-    best, best_score, best_ridge = None, -math.inf, 0.0
+    fold = np.empty(len(labelled), dtype=np.int64)
+    order = rng.permutation(len(labelled))
+    order = order[np.argsort(labels.first()[labelled][order], kind="stable")]
+    fold[order] = np.arange(len(labelled)) % _FOLDS_OF_FEATURES
+    out_of_fold: dict[float, Matrix] = {}
     for ridge in _FEATURE_RIDGES:
-        logs = np.empty_like(Y)
+        logs = out_of_fold[ridge] = np.empty_like(Y)
         for k in range(_FOLDS_OF_FEATURES):
             away = fold == k
-            model = logistic_regression(X[known[~away]], Y[~away], ridge)
-            logs[away] = model.log_probabilities(X[known[away]])
-        score = float((Y * logs).sum())
-        if score > best_score:
-            best, best_score, best_ridge = logs, score, ridge
-    assert best is not None
-    out = logistic_regression(X[known], Y, best_ridge).log_probabilities(X)
-    out[known] = best
+            W, b = logistic_regression(X[labelled[~away]], Y[~away], ridge)
+            logs[away] = _log_softmax(np.asarray(X[labelled[away]] @ W) + b)
+    best = max(out_of_fold, key=lambda ridge: float((Y * out_of_fold[ridge]).sum()))
+    W, b = logistic_regression(X[labelled], Y, best)
+    out = _log_softmax(np.asarray(X @ W) + b)
+    out[labelled] = out_of_fold[best]
     return out
 
 
-class Logistic(NamedTuple):
-    """A fitted softmax regression."""
+def logistic_regression(X: Any, Y: Matrix, ridge: float) -> tuple[Matrix, Matrix]:
+    """Weights (columns, classes) and bias of a softmax regression on rows of class shares.
 
-    weights: Matrix  # (columns, classes)
-    bias: Matrix  # (classes)
-
-    def log_probabilities(self, X: Any) -> Matrix:
-        """Log of the probability of every class, for every row."""
-        return _log_softmax(np.asarray(X @ self.weights) + self.bias)
-
-
-def logistic_regression(X: Any, Y: Matrix, ridge: float) -> Logistic:
-    """Softmax regression under a ridge, on rows of class shares; the bias is nearly free."""
+    The weights are under a ridge, the bias is nearly free.
+    """
     from scipy.optimize import minimize
 
     d, c = X.shape[1], Y.shape[1]
@@ -276,11 +261,11 @@ def logistic_regression(X: Any, Y: Matrix, ridge: float) -> Logistic:
         )
         return float(value), gradient
 
-    found = minimize(
+    fit = minimize(
         loss, np.zeros((d + 1) * c), jac=True, method="L-BFGS-B",
         options={"maxiter": 200, "ftol": 1e-7},
     )  # fmt: skip
-    return Logistic(found.x[: d * c].reshape(d, c), found.x[d * c :])
+    return fit.x[: d * c].reshape(d, c), fit.x[d * c :]
 
 
 def _scaled(features: Any) -> Any:
@@ -375,41 +360,18 @@ def fit_weights(
     if begin is not None:
         parts = (begin.sums, begin.shares, begin.matrices.ravel(), begin.bias)
         at = np.concatenate(([begin.prior], *parts))
-    found = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-8})
-    w0, w, v, D, bias = unpack(found.x)
+    fit = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-8})
+    w0, w, v, D, bias = unpack(fit.x)
     return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), units, noise)
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What the labelled listeners say about the graph: whether it helps, and how sure that is."""
-
-    helps: bool
-    gain: float  # mean gain in log likelihood of a node, by V or out of fold in T
-    error: float  # its standard error
-    ridge: float
-    by: str  # "V" or "T"
-
-
-@dataclass(frozen=True)
-class Model:
-    """The weights, or None where the graph does not help: then the prior alone predicts."""
-
-    weights: Weights | None
-    judgement: Judgement
-
-    def log_probabilities(self, log_prior: Matrix, heard: Sequence[Matrix]) -> Matrix:
-        """Log of the probability of every class."""
-        if self.weights is None:
-            return log_prior
-        return self.weights.log_probabilities(log_prior, heard)
 
 
 def learn(
     labels: Labels, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix], noise: float,
     *, ridges: Sequence[float] = RIDGES, seed: int = 0,
-) -> Model:  # fmt: skip
-    """Learn the weights from T; V, or else T by folds, chooses the ridge and whether to use them.
+) -> Weights | None:  # fmt: skip
+    """Learn the weights from T; None where the graph does not help: the prior alone predicts then.
+
+    V, or else T by folds, chooses the ridge and whether to use the weights.
 
     They also choose the units of the matrices: one for all classes, or one for each, without which
     a rare class is not heard.
@@ -429,7 +391,7 @@ def learn(
     scales = np.array([_spread(S) for S in heard])
     T, V = np.flatnonzero(roles.trains[rows]), np.flatnonzero(roles.validates[rows])
     if not len(T):  # nothing to learn from
-        return Model(None, Judgement(False, 0.0, 0.0, max(ridges), "V" if len(V) else "T"))
+        return None
     L_T, Y_T, S_T = log_prior[rows[T]], labels.shares(rows[T]), [S[T] for S in heard]
     fits: dict[tuple[float, bool], Weights] = {}
     for each in (False, True):
@@ -442,7 +404,7 @@ def learn(
     if len(V):
         L, Y, S_V = log_prior[rows[V]], labels.shares(rows[V]), [S[V] for S in heard]
         for choice, weights in fits.items():
-            gains[choice] = (Y * (weights.log_probabilities(L, S_V) - L)).sum(axis=1)
+            gains[choice] = _gain(weights, L, S_V, Y)
     else:
         fold = np.random.default_rng([0x3F01D, seed]).permutation(len(T)) % _FOLDS_OF_T
         for choice, weights in fits.items():
@@ -455,14 +417,17 @@ def learn(
                         L_T[kept], S_kept, Y_T[kept], choice[0], noise, scales, weights.units,
                         weights,
                     )  # fmt: skip
-                    logs = part.log_probabilities(L_T[away], S_away)
-                    gain[away] = (Y_T[away] * (logs - L_T[away])).sum(axis=1)
+                    gain[away] = _gain(part, L_T[away], S_away, Y_T[away])
     best = max(gains, key=lambda choice: float(gains[choice].mean()))
     gain = gains[best]
-    mean, error = float(gain.mean()), float(gain.std() / math.sqrt(len(gain)))
-    helps = mean > (error if len(V) else 0.0)
-    judgement = Judgement(helps, mean, error, best[0], "V" if len(V) else "T")
-    return Model(fits[best] if helps else None, judgement)
+    error = float(gain.std() / math.sqrt(len(gain))) if len(V) else 0.0
+    return fits[best] if gain.mean() > error else None
+
+
+def _gain(weights: Weights, log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix) -> Matrix:
+    """What the sums add to the log likelihood of each node's labels."""
+    gain: Matrix = (Y * (weights.log_probabilities(log_prior, heard) - log_prior)).sum(axis=1)
+    return gain
 
 
 @dataclass(frozen=True)
@@ -472,7 +437,7 @@ class Outcome:
     log_prior: Matrix  # (n, classes)
     heard: tuple[Matrix, ...]  # released sums by round, in units of loudness 1
     noise: float
-    model: Model
+    weights: Weights | None  # None: the graph did not help
     log_probabilities: Matrix = field(repr=False)  # (n, classes); labelled nodes: as if unlabelled
 
 
@@ -492,9 +457,9 @@ def converse(
     words = first_words(labels, roles, log_prior)
     heard: list[Matrix] = [np.asarray((yield words)) / unit]
     spoken = words.speaks
-    model = learn(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
+    weights = learn(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
     guess = log_prior.argmax(axis=1)
-    for rows, logs in _by_parts(model, roles, log_prior, _blocks(heard, blocks)):
+    for rows, logs in _by_parts(weights, roles, log_prior, _blocks(heard, blocks)):
         guess[rows] = logs.argmax(axis=1)
     heard.append(np.asarray((yield last_words(labels, roles, spoken, guess))) / unit)
     return conclude(labels, roles, log_prior, heard, noise, blocks=blocks, seed=seed)
@@ -506,22 +471,30 @@ def conclude(
 ) -> Outcome:  # fmt: skip
     """What the sums of all rounds tell, in units of loudness 1."""
     split = _blocks(heard, blocks)
-    model = learn(labels, roles, log_prior, split, noise, seed=seed)
+    weights = learn(labels, roles, log_prior, split, noise, seed=seed)
     logs = log_prior.copy()
-    for rows, part in _by_parts(model, roles, log_prior, split):
+    for rows, part in _by_parts(weights, roles, log_prior, split):
         logs[rows] = part
-    return Outcome(log_prior, tuple(heard), noise, model, logs)
+    return Outcome(log_prior, tuple(heard), noise, weights, logs)
 
 
 def _by_parts(
-    model: Model, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix]
+    weights: Weights | None, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix]
 ) -> Iterator[tuple[Indices, Matrix]]:
     """Log probabilities of the listeners, as many at a time as need little memory."""
     listeners = roles.listeners
     for first in range(0, len(listeners), _PART):
         part = slice(first, first + _PART)
         rows = listeners[part]
-        yield rows, model.log_probabilities(log_prior[rows], [S[part] for S in heard])
+        prior = log_prior[rows]
+        yield (
+            rows,
+            (
+                prior
+                if weights is None
+                else weights.log_probabilities(prior, [S[part] for S in heard])
+            ),
+        )
 
 
 def _blocks(heard: Sequence[Matrix], blocks: int) -> list[Matrix]:

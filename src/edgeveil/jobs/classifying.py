@@ -213,7 +213,7 @@ def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> P
         sums=sums,
         blocks=tuple(f"round {t + 1}{way}" for t in range(ROUNDS) for way in directions),
         noise_scale=outcome.noise,
-        weights=outcome.model.weights,
+        weights=outcome.weights,
         n_labelled=int(labels.labelled.sum()),
         n_trained=int(roles.trains.sum()),
         n_validated=len(tested),
