@@ -2,56 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from edgeveil.report import PageData
-from edgeveil.report.page import ClassExample, ClassPredictions, ClassQuality
 
 NAMES = ["bank", "person", "shop"]
 
 
-def predictions(names: list[str] | None = None) -> ClassPredictions:
+def predictions(names: list[str] | None = None) -> dict[str, Any]:
     """Made up: what a page of predictions holds."""
     classes = names or NAMES
     n = len(classes)
     confusion = [[20.0 if i == j else float((i + j) % 2) for j in range(n)] for i in range(n)]
-    return ClassPredictions(
-        classes=classes,
-        predicted=[100 + i for i in range(n)],
-        n_nodes=1234,
-        n_labelled=700,
-        n_abstained=0,
-        threshold=0.0,
-        epsilon=0.5,
-        private=True,
-        promise="Anyone may see this. Protected: every edge of the graph.",
-        in_short="Anyone may see this page. Not protected: labels.",
-        uses_graph=True,
-        without="features alone",
-        noise=2.0,
-        quality=ClassQuality(
-            count=int(sum(map(sum, confusion))),
-            coverage=1.0,
-            accuracy=0.84,
-            low=0.8,
-            high=0.87,
-            without=0.52,
-            confusion=confusion,
-            recall=[0.9, None, *[0.5] * (n - 2)],
-            precision=[0.8, 0.7, *[None] * (n - 2)],
-            average_precision=[0.6] * n,
-            average_precision_without=[0.2] * n,
-            calibration=[(0.35, 0.3, 10), (0.95, 0.99, 50)],
-        ),
-        examples=[
-            ClassExample(node=f"n{c}-{i}", predicted=c, probability=0.9999, without=0.1,
-                         heard=[4.25, -1.5])
+    return {
+        "classes": classes,
+        "predicted": [100 + i for i in range(n)],
+        "n_nodes": 1234,
+        "n_labelled": 700,
+        "n_abstained": 0,
+        "threshold": 0.0,
+        "epsilon": 0.5,
+        "private": True,
+        "promise": "Anyone may see this. Protected: every edge of the graph.",
+        "in_short": "Anyone may see this page. Not protected: labels.",
+        "uses_graph": True,
+        "without": "features alone",
+        "noise": 2.0,
+        "quality": {
+            "count": int(sum(map(sum, confusion))),
+            "coverage": 1.0,
+            "accuracy": 0.84,
+            "low": 0.8,
+            "high": 0.87,
+            "without": 0.52,
+            "confusion": confusion,
+            "recall": [0.9, None, *[0.5] * (n - 2)],
+            "precision": [0.8, 0.7, *[None] * (n - 2)],
+            "average_precision": [0.6] * n,
+            "average_precision_without": [0.2] * n,
+            "calibration": [(0.35, 0.3, 10), (0.95, 0.99, 50)],
+        },
+        "examples": [
+            {"node": f"n{c}-{i}", "predicted": c, "probability": 0.9999, "without": 0.1,
+                         "heard": [4.25, -1.5]}
             for c in range(n) for i in range(3)
         ],
-    )  # fmt: skip
+    }  # fmt: skip
 
 
 def test_accuracy_stands_beside_features_alone_and_protection_above_it(visit):
@@ -122,11 +121,11 @@ def test_names_of_classes_above_the_matrix_do_not_touch(visit, count):
 
 
 def test_without_a_sample_or_privacy_the_page_says_so(visit):
-    few = replace(predictions(), quality=None)
+    few = predictions() | {"quality": None}
     page = visit(PageData(title="Few", predictions=few)).page
     assert "there are too few labels" in page.locator("#quality").inner_text()
     assert page.locator("#mistakes").count() == 0
-    seeded = replace(predictions(), private=False, in_short="", promise="NOT PRIVATE: seeded")
+    seeded = predictions() | {"private": False, "in_short": "", "promise": "NOT PRIVATE: seeded"}
     page = visit(PageData(title="Seeded", predictions=seeded)).page
     assert page.locator(".releasable").count() == 0
     assert page.locator("h2").first.inner_text() == "Not private: do not pass it on"
@@ -137,8 +136,8 @@ def test_without_a_sample_or_privacy_the_page_says_so(visit):
 def test_names_of_classes_and_nodes_that_look_like_html_stay_text(visit):
     hostile = "<img src=x onerror='window.hacked = 1'></script>"
     made = predictions([hostile, "b", "c"])
-    examples = [replace(made.examples[0], node=hostile)]
-    page = visit(PageData(title="t", predictions=replace(made, examples=examples))).page
+    examples = [made["examples"][0] | {"node": hostile}]
+    page = visit(PageData(title="t", predictions=made | {"examples": examples})).page
     page.locator(".matrix svg").wait_for()
     assert page.locator(".by-class td").first.text_content() == hostile
     assert page.locator(".examples td").first.text_content() == hostile

@@ -175,16 +175,20 @@ def test_page_of_predictions_holds_what_was_released(labelled):
     graph, labels = labelled
     made = classify(graph, labels, epsilon=1.0)
     shown = page_from_predictions(made, title="t", without="features alone").predictions
-    assert (shown.n_nodes, shown.n_labelled, shown.quality) == (150, 150, None)
-    assert (shown.private, shown.epsilon, shown.promise) == (True, 1.0, str(made.guarantee))
-    assert "2.72 times as likely" in shown.in_short
-    assert "labels, features, and who has a label" in shown.in_short
-    assert sum(shown.predicted) == 150
-    for one in shown.examples:
-        row = list(made.nodes).index(one.node)
-        assert one.predicted == made.probabilities[row].argmax()
-        assert one.probability == made.probabilities[row, one.predicted]
-        assert one.heard == [round(float(v), 1) for v in made.sums[row, :, one.predicted]]
+    assert (shown["n_nodes"], shown["n_labelled"], shown["quality"]) == (150, 150, None)
+    assert (shown["private"], shown["epsilon"], shown["promise"]) == (
+        True,
+        1.0,
+        str(made.guarantee),
+    )
+    assert "2.72 times as likely" in shown["in_short"]
+    assert "labels, features, and who has a label" in shown["in_short"]
+    assert sum(shown["predicted"]) == 150
+    for one in shown["examples"]:
+        row = list(map(str, made.nodes)).index(one["node"])
+        assert one["predicted"] == made.probabilities[row].argmax()
+        assert one["probability"] == made.probabilities[row, one["predicted"]]
+        assert one["heard"] == [round(float(v), 1) for v in made.sums[row, :, one["predicted"]]]
     text = render_page(PageData(title="t", predictions=shown))
     data = re.search(r'id="data">(.*?)</script>', text)
     assert json.loads(data.group(1))["predictions"]["classes"] == ["class 0", "class 1", "class 2"]
@@ -194,16 +198,16 @@ def test_page_of_predictions_leaves_out_nodes_without_a_class(labelled):
     graph, labels = labelled
     made = classify(graph, labels, epsilon=1.0).abstain(0.5)
     shown = page_from_predictions(made, title="t").predictions
-    assert shown.n_abstained == made.n_abstained > 0
-    assert sum(shown.predicted) == 150 - made.n_abstained
-    assert all(one.probability >= 0.5 for one in shown.examples)
+    assert shown["n_abstained"] == made.n_abstained > 0
+    assert sum(shown["predicted"]) == 150 - made.n_abstained
+    assert all(one["probability"] >= 0.5 for one in shown["examples"])
 
 
 def test_seeded_predictions_are_not_private_on_their_page(labelled):
     graph, labels = labelled
     made = classify(graph, labels, epsilon=1.0, noise=NoiseSource.insecure(1))
     shown = page_from_predictions(made, title="t").predictions
-    assert (shown.private, shown.in_short) == (False, "")
+    assert (shown["private"], shown["in_short"]) == (False, "")
 
 
 def test_page_speaks_the_words_of_its_lists():

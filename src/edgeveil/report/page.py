@@ -94,62 +94,12 @@ class Spending:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassExample:
-    """A node with its predicted class, and what its neighbours named, with noise."""
-
-    node: int | str
-    predicted: int  # index of the class
-    probability: float
-    without: float  # its probability without the graph
-    heard: Sequence[float]  # noisy sums of this class, by round and direction
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassQuality:
-    """Measures of predictions on the nodes set aside; by class where there are several."""
-
-    count: int
-    coverage: float  # share of the nodes set aside for which a class is said
-    accuracy: float
-    low: float  # 95 % interval
-    high: float
-    without: float  # accuracy without the graph
-    confusion: Sequence[Sequence[float]]  # true classes in rows, predicted ones in columns
-    recall: Sequence[float | None]
-    precision: Sequence[float | None]
-    average_precision: Sequence[float | None]
-    average_precision_without: Sequence[float | None]
-    calibration: Sequence[tuple[float, float, int]]  # probability said, share right, nodes
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassPredictions:
-    """Predicted classes: everything here was released, so anyone may see it if it is private."""
-
-    classes: Sequence[str]
-    predicted: Sequence[int]  # nodes by predicted class
-    n_nodes: int
-    n_labelled: int
-    n_abstained: int
-    threshold: float
-    epsilon: float | None
-    private: bool
-    promise: str  # str(guarantee)
-    in_short: str  # what is protected, in everyday words
-    uses_graph: bool
-    without: str  # what `ClassQuality.without` is of
-    noise: float  # mean absolute value of the noise in what is heard
-    quality: ClassQuality | None  # None: too few labels to set some aside
-    examples: Sequence[ClassExample]
-
-
-@dataclass(frozen=True, kw_only=True)
 class PageData:
     """Everything that the report page shows. A section without data is left out."""
 
     title: str
     summary: Sequence[str] = ()  # paragraphs below the heading
-    predictions: ClassPredictions | None = None
+    predictions: dict[str, Any] | None = None  # of `page_from_predictions`: JSON for the page
     lists: Sequence[MemberList] = ()  # released ones, and for the curator those without privacy
     results: Sequence[Result] = ()  # for the picture and the table; for the curator only
     notes: Sequence[str] = ()  # paragraphs under "What the numbers say"; for the curator only
@@ -206,15 +156,6 @@ def _packed(data: PageData) -> dict[str, Any]:
         },
         "lists": [_packed_list(one) for one in data.lists],
         "spending": None if data.spending is None else vars(data.spending),
-        "predictions": None if data.predictions is None else _packed_classes(data.predictions),
-    }
-
-
-def _packed_classes(made: ClassPredictions) -> dict[str, Any]:
-    return {
-        **vars(made),
-        "quality": None if made.quality is None else vars(made.quality),
-        "examples": [vars(one) | {"node": str(one.node)} for one in made.examples],
     }
 
 

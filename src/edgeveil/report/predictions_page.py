@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from edgeveil.estimate.quality import Quality
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.report.page import ClassExample, ClassPredictions, ClassQuality, PageData
+from edgeveil.report.page import PageData
 from edgeveil.report.spending import factor
 from edgeveil.results.predictions import Predictions
 
 _EXAMPLES = 20  # nodes shown of each class
 _MOST_EXAMPLES = 600  # in all: a page stays small with many classes
 WITHOUT_GRAPH = "without the graph"
+_MEASURES = ("count", "coverage", "accuracy", "recall", "precision", "average_precision")
 
 
 def page_from_predictions(
@@ -44,30 +46,30 @@ def page_from_predictions(
     >>> network = ev.datasets.social_network(300, average_degree=12)
     >>> labels = dict(enumerate(network.labels.toarray().argmax(axis=1)[:150]))
     >>> page = page_from_predictions(ev.classify(network.graph, labels, epsilon=1), title="Groups")
-    >>> page.predictions.n_labelled
+    >>> page.predictions["n_labelled"]
     150
     """
     loss = made.guarantee.epsilon
     return PageData(
         title=title,
         summary=summary,
-        predictions=ClassPredictions(
-            classes=[str(name) for name in made.classes],
-            predicted=_counts(made),
-            n_nodes=len(made.nodes),
-            n_labelled=made.n_labelled,
-            n_abstained=made.n_abstained,
-            threshold=made.threshold,
-            epsilon=loss if math.isfinite(loss) else None,
-            private=made.guarantee.protects,
-            promise=str(made.guarantee),
-            in_short=_in_short(made.guarantee),
-            uses_graph=made.uses_graph,
-            without=without,
-            noise=made.noise_scale,
-            quality=None if made.quality is None else _quality(made.quality),
-            examples=_examples(made),
-        ),
+        predictions={  # report-page/src/data.ts says what each is
+            "classes": [str(name) for name in made.classes],
+            "predicted": _counts(made),
+            "n_nodes": len(made.nodes),
+            "n_labelled": made.n_labelled,
+            "n_abstained": made.n_abstained,
+            "threshold": made.threshold,
+            "epsilon": loss if math.isfinite(loss) else None,
+            "private": made.guarantee.protects,
+            "promise": str(made.guarantee),
+            "in_short": _in_short(made.guarantee),
+            "uses_graph": made.uses_graph,
+            "without": without,
+            "noise": made.noise_scale,
+            "quality": None if made.quality is None else _quality(made.quality),
+            "examples": _examples(made),
+        },
     )
 
 
@@ -87,40 +89,35 @@ def _counts(made: Predictions) -> list[int]:
     return [int(count) for count in np.bincount(best, minlength=len(made.classes))]
 
 
-def _quality(found: Quality) -> ClassQuality:
-    low, high = found.accuracy_interval
-    return ClassQuality(
-        count=found.count,
-        coverage=found.coverage,
-        accuracy=found.accuracy,
-        low=low,
-        high=high,
-        without=found.accuracy_without_graph,
-        confusion=[[round(value, 3) for value in row] for row in found.confusion],
-        recall=found.recall,
-        precision=found.precision,
-        average_precision=found.average_precision,
-        average_precision_without=found.average_precision_without_graph,
-        calibration=[(some.probability, some.accuracy, some.nodes) for some in found.calibration],
-    )
+def _quality(measured: Quality) -> dict[str, Any]:
+    low, high = measured.accuracy_interval
+    return {
+        **{name: getattr(measured, name) for name in _MEASURES},
+        "low": low,
+        "high": high,
+        "without": measured.accuracy_without_graph,
+        "confusion": [[round(value, 3) for value in row] for row in measured.confusion],
+        "average_precision_without": measured.average_precision_without_graph,
+        "calibration": [(b.probability, b.accuracy, b.nodes) for b in measured.calibration],
+    }
 
 
-def _examples(made: Predictions) -> list[ClassExample]:
+def _examples(made: Predictions) -> list[dict[str, Any]]:
     """Of each class, the nodes for which it is most probable, with what their neighbours named."""
     best, says = made.probabilities.argmax(axis=1), made.says
     each = max(1, min(_EXAMPLES, _MOST_EXAMPLES // len(made.classes)))
-    found = []
+    examples = []
     for c in range(len(made.classes)):
         of_class = np.flatnonzero((best == c) & says)
         chosen = of_class[np.argsort(-made.probabilities[of_class, c], kind="stable")[:each]]
-        found += [
-            ClassExample(
-                node=made.nodes[int(i)],
-                predicted=c,
-                probability=float(made.probabilities[i, c]),
-                without=float(made.without_graph[i, c]),
-                heard=[round(float(value), 1) for value in made.sums[i, :, c]],
-            )
-            for i in chosen
+        examples += [
+            {
+                "node": str(made.nodes[i]),
+                "predicted": c,
+                "probability": float(made.probabilities[i, c]),
+                "without": float(made.without_graph[i, c]),
+                "heard": [round(float(value), 1) for value in made.sums[i, :, c]],
+            }
+            for i in chosen.tolist()
         ]
-    return found
+    return examples
