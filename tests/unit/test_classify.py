@@ -281,7 +281,7 @@ def test_an_interrupted_run_goes_on_with_the_same_noise(tmp_path, monkeypatch):
 
 def test_too_few_labels_say_no_accuracy(predicted):
     assert predicted.n_validated == 0
-    for name in ("accuracy", "accuracy_interval", "recall", "confusion", "calibration", "quality"):
+    for name in ("accuracy", "accuracy_without_graph", "recall", "quality"):
         assert getattr(predicted, name) is None
     assert "too few labels" in str(predicted)
 
@@ -290,7 +290,7 @@ def test_accuracy_of_the_validation_sample_is_that_of_the_rest(measured):
     assert measured.n_validated == 200
     truth = ["ab"[MANY_GROUP[v]] for v in measured.nodes]
     true = np.mean([a == b for a, b in zip(measured.classified, truth, strict=True)])
-    low, high = measured.accuracy_interval
+    low, high = measured.quality.accuracy_interval
     assert low < measured.accuracy < high
     assert abs(measured.accuracy - true) < 0.06
     assert measured.accuracy_without_graph < 0.65
@@ -305,8 +305,8 @@ def test_measures_agree_with_scikit_learn(measured):
         right = probabilities.argmax(axis=1) == c
         assert measured.recall[name] == pytest.approx(right[here].mean())
         assert measured.precision[name] == pytest.approx(here[right].mean())
-    assert measured.confusion.sum() == 200
-    assert sum(one.nodes for one in measured.calibration) == 200
+    assert np.sum(measured.quality.confusion) == 200
+    assert sum(one.nodes for one in measured.quality.calibration) == 200
 
 
 def test_a_class_without_nodes_in_the_sample_has_no_recall():

@@ -133,7 +133,7 @@ def _print(made: ev.Predictions, style: Format) -> None:
             "labelled": made.n_labelled,
             "uses_graph": made.uses_graph,
             "accuracy": made.accuracy,
-            "accuracy_interval": made.accuracy_interval,
+            "accuracy_interval": None if measured is None else measured.accuracy_interval,
             "accuracy_without_graph": made.accuracy_without_graph,
             "by_class": []
             if measured is None

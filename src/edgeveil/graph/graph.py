@@ -302,9 +302,7 @@ def check_directed(directed: Directed) -> Directed:
     """Refuse anything but the three values of `Directed`."""
     if isinstance(directed, str) and directed in ("refuse", "ignore", "keep"):
         return directed
-    before = {True: ' (True is now "ignore")', False: ' (False is now "refuse")'}
-    meant = before[directed] if isinstance(directed, bool) else ""
-    raise ParameterError(f"directed must be 'refuse', 'ignore' or 'keep', got {directed!r}{meant}")
+    raise ParameterError(f"directed must be 'refuse', 'ignore' or 'keep', got {directed!r}")
 
 
 def index_type(size: int) -> type[np.int32 | np.int64]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.classification import Matrix, Weights
-from edgeveil.estimate.quality import CalibrationBin, Quality, measure, top_classes
+from edgeveil.estimate.quality import Quality, measure, top_classes
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import OutputKind, Provenance, output_of
@@ -156,7 +156,8 @@ class Predictions(Tabular):
         Released sums of labelled nodes, for an estimator of your own; None after reading from a
         file.
     quality : Quality or None
-        Measures by the nodes kept for validation; None if there are none.
+        Measures by the nodes kept for validation, with confusion, calibration and the interval of
+        the accuracy; None if there are none.
     threshold : float
         Below this probability no class is said; see `abstain`.
     guarantee : Guarantee
@@ -164,8 +165,6 @@ class Predictions(Tabular):
     provenance : Provenance
         How it was made.
     """
-
-    formats: ClassVar[tuple[int, ...]] = (2,)
 
     nodes: NodeSet
     classes: tuple[NodeId, ...]
@@ -314,21 +313,6 @@ class Predictions(Tabular):
         return None if self.quality is None else self.quality.accuracy_without_graph
 
     @property
-    def accuracy_interval(self) -> tuple[float, float] | None:
-        """A 95 % interval for the accuracy: how well a sample of this size tells it."""
-        return None if self.quality is None else self.quality.accuracy_interval
-
-    @property
-    def confusion(self) -> Matrix | None:
-        """Nodes of the validation sample by true class (rows) and predicted class (columns)."""
-        return None if self.quality is None else np.array(self.quality.confusion)
-
-    @property
-    def calibration(self) -> list[CalibrationBin] | None:
-        """How often predictions of a given probability are right."""
-        return None if self.quality is None else list(self.quality.calibration)
-
-    @property
     def recall(self) -> ByClass | None:
         """By class: the share of its nodes that are found."""
         return self._by_class("recall")
@@ -342,11 +326,6 @@ class Predictions(Tabular):
     def average_precision(self) -> ByClass | None:
         """By class: the area under precision and recall of ranking nodes by its probability."""
         return self._by_class("average_precision")
-
-    @property
-    def average_precision_without_graph(self) -> ByClass | None:
-        """The same for what is known without the graph."""
-        return self._by_class("average_precision_without_graph")
 
     def _by_class(self, name: str) -> ByClass | None:
         if self.quality is None:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Vector = npt.NDArray[np.float64]
-
-_FIRST_FORMAT = 1  # has no shared_epsilon: all of epsilon adds up
 
 
 class Place(NamedTuple):
@@ -89,8 +87,6 @@ class Release(Tabular):
         Scores only: the nodes that `top` and `ranking` choose from; None for all. `values` always
         has all nodes.
     """
-
-    formats: ClassVar[tuple[int, ...]] = (_FIRST_FORMAT, 2)
 
     values: npt.NDArray[np.float64]
     sources: tuple[NodeId, ...]
@@ -371,9 +367,6 @@ class Release(Tabular):
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
         """The inverse of `labelled`. Columns are found by name, in any order."""
         output = output_of(label["kind"])
-        if label["format"] == _FIRST_FORMAT:
-            # The first format did not record a shared part: all of epsilon adds up.
-            label = {**label, "guarantee": label["guarantee"] | {"shared_epsilon": 0.0}}
         sources = tuple(NodeSet.of(label["sources"]))
         if output == "scores":
             columns = NodeSet.of(table["node"])

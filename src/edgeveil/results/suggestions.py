@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -120,8 +120,6 @@ class Suggestions(Tabular):
     nouns : Nouns
         What members and edges are called in words; see `in_words`. Not written to files.
     """
-
-    formats: ClassVar[tuple[int, ...]] = (2,)
 
     members: tuple[NodeId, ...]
     nodes: NodeSet
@@ -306,8 +304,8 @@ class Suggestions(Tabular):
         }
         return self._columns(), label
 
-    def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
-        """Write one file per member, named by the member's id (mode 0600: for this user only).
+    def write_per_member(self, folder: str | os.PathLike[str]) -> None:
+        """Write one .csv file per member, named by the member's id (mode 0600: for this user only).
 
         Raises
         ------
@@ -315,24 +313,18 @@ class Suggestions(Tabular):
             If an id cannot be the name of a file.
         """
         place = Path(folder)
-        if suffix == ".csv":
-            member_files(self.members)  # refused before anything is written
-            if not place.exists():
-                with new_folder(place) as unfinished:
-                    self.write_member_tables(unfinished)
-                    sync_all(unfinished)
-                return
-            with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place) as beside:
-                self.write_member_tables(Path(beside))
-                sync_all(Path(beside))
-                for path in Path(beside).iterdir():
-                    os.replace(path, place / path.name)
-            sync_folder(place)
+        member_files(self.members)  # refused before anything is written
+        if not place.exists():
+            with new_folder(place) as unfinished:
+                self.write_member_tables(unfinished)
+                sync_all(unfinished)
             return
-        names = member_files(self.members, suffix)
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for member, name in zip(self.members, names, strict=True):
-            self.only(member).write(place / name)
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place) as beside:
+            self.write_member_tables(Path(beside))
+            sync_all(Path(beside))
+            for path in Path(beside).iterdir():
+                os.replace(path, place / path.name)
+        sync_folder(place)
 
     def write_member_tables(self, folder: Path) -> None:
         """Write one .csv file per member (mode 0600) to a folder, without waiting for the disk.

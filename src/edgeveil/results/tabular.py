@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 KEY = "edgeveil"
 """Where the label is, in files and in tables of other libraries."""
 
+_FORMAT = 2  # of files
 _DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -44,7 +45,6 @@ class Tabular:
     `_from_parts` (the table of its own files, and back), and `_what` and `_shown` (for display).
     """
 
-    formats: ClassVar[tuple[int, ...]]  # of files that can be read; the last one is written
     guarantee: Guarantee
     provenance: Provenance
     sources: tuple[NodeId, ...]
@@ -72,7 +72,7 @@ class Tabular:
     def _label(self) -> dict[str, Any]:
         """The format, guarantee and provenance, as plain data."""
         about = label_of(self.output, self.guarantee, self.provenance)
-        return {"format": self.formats[-1], **about}
+        return {"format": _FORMAT, **about}
 
     @cached_property
     def _rows(self) -> dict[NodeId, int]:
@@ -161,11 +161,11 @@ class Tabular:
         """
         table, label = read_labelled_table(path)
         try:
-            if label["format"] in cls.formats:
+            if label["format"] == _FORMAT:
                 return cls._from_parts(table, label)
         except _DAMAGED as error:
             raise InputError(f"{path} is not a release, or is damaged") from error
-        raise InputError(f"{path} was written by a newer version of edgeveil")
+        raise InputError(f"{path} was written by another version of edgeveil")
 
     # -- display -------------------------------------------------------------------------------
 
