@@ -393,44 +393,31 @@ class _Refresh:
             note={**self.series.note, "returned": str(self.number)},
         )
 
+    @cached_property
+    def about(self) -> SeriesManifest:
+        """The state to go on from; LedgerError if ledger, history and state do not match."""
+        ledger, history = self.job.ledger, self.history
+        return check_copies(ledger, self.place, history, self.key, self.number)
+
+    @cached_property
+    def marks(self) -> tuple[Mask, npt.NDArray[np.uint16]]:
+        """For every node, whether it was charged, and the end of its last window."""
+        charged, last = self.place.marks(len(self.names), self.about)
+        last[self.history.forgotten] = 0  # the forgotten have no name
+        return charged, last
+
     def run(self) -> Refreshed:
-        """Charge, draw, commit: see the steps above."""
-        job, ledger, history, number = self.job, self.job.ledger, self.history, self.number
-        about = check_copies(ledger, self.place, history, self.key, number)
-        self._check_degrees(about)
-        last = self.place.marks(len(self.names), about)[1]
-        last[history.forgotten] = 0  # the forgotten have no name
-        if about.until == number:  # it may have been interrupted after the commit
-            self._erase_drawn(last)
-        begun = replace(about, until=number, token=token_of(history, number))
-        self.place.begin(begun)
-        note_work(ledger, history, self.key, number)
-        newcomers, left_out = self._charge_newcomers(about)
-        degrees = ledger.shared(self.series)
-        if degrees is None:  # nobody was charged, so nothing is left to finish
-            note_work(ledger, history, self.key, about.until)
-            self.place.finish()
-            raise BudgetError("no member's budget allows a series: nothing was charged")
-        window = next_window(job.mechanism, last, number)
-        # Drawn once for the series; nodes that joined later count with the lowest degree.
-        degrees = stored_shared(window, history.graph, degrees)
-        shared = popularity(degrees, self.names)
-        # An entry for every snapshot, so that the head does not tell whether there were windows
-        _erase_secrets([ledger.begin(self.windows)])
-        task = Task(mechanism=window, graph=history.graph, shared=shared)
-        digest = digest_of(released_degrees(degrees))
-        state, opened = self._draw(about, newcomers, task, digest)
-        head = ledger.entry()
-        assert head is not None  # something was charged, now or before
-        done = replace(begun, entry=head, state=state.name, n_nodes=len(self.names))
-        self.place.commit(done)
-        note_work(ledger, history, self.key, number)
-        _erase_secrets(ledger.open_batches(self.windows))
-        self.place.finish()
-        among = candidates_in(history, job.candidates, job.exclude)
-        lists = StoredLists(self.place, history, job.mechanism, shared, among)
+        """Charge, draw, commit: the steps above."""
+        job, ledger = self.job, self.job.ledger
+        self._begin()
+        newcomers, left_out = self._charge_newcomers()
+        task, digest = self._task()
+        state, opened = self._draw(newcomers, task, digest)
+        self._commit(state)
+        among = candidates_in(self.history, job.candidates, job.exclude)
+        lists = StoredLists(self.place, self.history, job.mechanism, task.shared, among)
         return Refreshed(
-            snapshot=number,
+            snapshot=self.number,
             n_lists=lists.n_lists,
             n_newcomers=int(newcomers.sum()),
             n_windows=opened,
@@ -440,7 +427,48 @@ class _Refresh:
             _lists=lists,
         )
 
-    def _check_degrees(self, about: SeriesManifest) -> None:
+    def _begin(self) -> None:
+        """Check that nothing is an older copy; record durably what is worked on."""
+        self._check_degrees()
+        if self.about.until == self.number:  # it may have been interrupted after the commit
+            self._erase_drawn()
+        self.place.begin(self._begun)
+        note_work(self.job.ledger, self.history, self.key, self.number)
+
+    @property
+    def _begun(self) -> SeriesManifest:
+        token = token_of(self.history, self.number)
+        return replace(self.about, until=self.number, token=token)
+
+    def _task(self) -> tuple[Task, str]:
+        """What draws the windows, and the digest of the series' degrees, which it uses."""
+        ledger, graph = self.job.ledger, self.history.graph
+        degrees = ledger.shared(self.series)
+        if degrees is None:  # nobody was charged, so nothing is left to finish
+            note_work(ledger, self.history, self.key, self.about.until)
+            self.place.finish()
+            raise BudgetError("no member's budget allows a series: nothing was charged")
+        window = next_window(self.job.mechanism, self.marks[1], self.number)
+        # Drawn once for the series; nodes that joined later count with the lowest degree.
+        degrees = stored_shared(window, graph, degrees)
+        # An entry for every snapshot, so that the head does not tell whether there were windows
+        _erase_secrets([ledger.begin(self.windows)])
+        shared = popularity(degrees, self.names)
+        digest = digest_of(released_degrees(degrees))
+        return Task(mechanism=window, graph=graph, shared=shared), digest
+
+    def _commit(self, state: Path) -> None:
+        """Make the new state the series'; then the secrets of its windows go."""
+        ledger, head = self.job.ledger, self.job.ledger.entry()
+        assert head is not None  # something was charged, now or before
+        self.place.commit(
+            replace(self._begun, entry=head, state=state.name, n_nodes=len(self.names))
+        )
+        note_work(ledger, self.history, self.key, self.number)
+        _erase_secrets(ledger.open_batches(self.windows))
+        self.place.finish()
+
+    def _check_degrees(self) -> None:
         """Refuse to draw the degrees a second time, or on another snapshot than their own."""
         number, ledger = self.number, self.job.ledger
         degrees = ledger.shared(self.series)
@@ -448,7 +476,7 @@ class _Refresh:
             return
         note = ledger.note(degrees.key) or {}
         moved_on = number != len(self.history.snapshots)
-        if about.until or moved_on or note.get("first") != token_of(self.history, number):
+        if self.about.until or moved_on or note.get("first") != token_of(self.history, number):
             raise LedgerError(
                 f"the degrees of this series belong to its first snapshot, and {number} is not it "
                 f"or was refreshed before: {ledger.location} was restored from an older copy, "
@@ -456,13 +484,13 @@ class _Refresh:
                 "artifacts, or start the series again (edgeveil ledger renew)"
             )
 
-    def _erase_drawn(self, last: npt.NDArray[np.uint16]) -> None:
+    def _erase_drawn(self) -> None:
         """Erase the secrets of windows that are in the state, or of the forgotten.
 
         Batches are drawn as a whole. One without a window in the state was recorded when the
         snapshot was refreshed once more, and is still to be drawn.
         """
-        ends = zip(self.names, last, strict=True)
+        ends = zip(self.names, self.marks[1], strict=True)
         drawn = {name for name, end in ends if end == self.number}
         waiting = set(self.names) - drawn
         batches = self.job.ledger.open_batches(self.windows)
@@ -472,20 +500,20 @@ class _Refresh:
             if not drawn.isdisjoint(batch.members) or waiting.isdisjoint(batch.members)
         )
 
-    def _charge_newcomers(self, about: SeriesManifest) -> tuple[Mask, int]:
+    def _charge_newcomers(self) -> tuple[Mask, int]:
         """Charge every present member who is not in the series yet, if its budget allows.
 
         A forgotten member who came back is a new node. Its windows count every edge once more, so
         it is charged once more.
         """
         new = np.zeros(len(self.names), dtype=np.bool_)
-        paid, _ = self.place.marks(len(self.names), about)
+        paid, _ = self.marks
         unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
         # Members charged before the state was written are in it, under this or another index.
         # Members charged since then were charged by this refresh, before it was interrupted.
         charges = self.job.ledger.rows_of(self.series, [self.names[i] for i in unpaid])
         charged = {i: charges.get(self.names[i], 0) for i in unpaid}
-        begun = about.entry[0]
+        begun = self.about.entry[0]
         first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
         back = [i for i in unpaid if present[i] and 0 < charged[i] <= begun]
         able = self._charge(self.series, first)
@@ -507,9 +535,7 @@ class _Refresh:
         _erase_secrets(ledger.open_batches(campaign))
         return paid
 
-    def _draw(
-        self, about: SeriesManifest, newcomers: Mask, task: Task, digest: str
-    ) -> tuple[Path, int]:
+    def _draw(self, newcomers: Mask, task: Task, digest: str) -> tuple[Path, int]:
         """Draw the windows that are due, shard by shard, and write the new state."""
         job, history, until = self.job, self.history, self.number
         window: Any = task.mechanism
@@ -520,7 +546,7 @@ class _Refresh:
         recorded = job.ledger.open_batches(self.windows)
         begun = {name for batch in recorded for name in batch.members}
         due |= np.array([name in begun for name in self.names], dtype=np.bool_)
-        for known in self.place.shards(n, about):
+        for known in self.place.shards(n, self.about):
             shard = known.without(history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             shard = replace(shard, charged=shard.charged | newcomers[here])
