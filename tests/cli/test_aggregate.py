@@ -62,7 +62,10 @@ def test_without_values_rows_are_public_embeddings(run):
         (f"{AGGREGATE} --out ages.csv", "--out would replace the input"),
         (f"{AGGREGATE} --out x.csv --dim 4", "dimension is for rows without values"),
         (f"{AGGREGATE} --out x.csv --bound 0", "bound"),
-        (f"{AGGREGATE} --out x.csv --skip-exhausted --ledger f.ledger", "to everybody together"),
+        (
+            f"{AGGREGATE} --out x.csv --skip-exhausted --ledger f.ledger",
+            "to everybody: nobody can be left out",
+        ),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_costs_nothing(run, folder, line, told):

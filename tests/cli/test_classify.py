@@ -129,7 +129,7 @@ def test_help_says_that_labels_and_features_are_not_protected(run):
         ("--threshold 1.5", 2, "--threshold must be from 0 to 1"),
         ("--page p.pdf", 2, "--page must end in .html or .htm"),
         ("--out folder", 2, "--out must end in"),
-        ("--skip-exhausted --ledger f.ledger", 2, "charged to everybody together"),
+        ("--skip-exhausted --ledger f.ledger", 2, "to everybody: nobody can be left out"),
         ("--features features.csv --prior features.csv", 2, "not both"),
         ("--features nowhere.csv", 4, "nowhere.csv"),
         ("--targets flags.csv", 2, "have a label already"),

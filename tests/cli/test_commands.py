@@ -151,7 +151,7 @@ def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
     assert run(f"ledger verify f.ledger --known-head {made.stdout.strip()}").returncode == 0
     run(ask)
     os.replace(folder / "old.ledger", folder / "f.ledger")
-    for line in (f"{ask} --restart 0.2", "ledger verify f.ledger"):
+    for line in (f"{ask} --mechanism two-hop --restart 0.2", "ledger verify f.ledger"):
         refused = run(line)
         assert refused.returncode == 1
         assert "restored from an older copy" in refused.stderr
@@ -191,13 +191,13 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         ),
         ("rank follows.csv --source a --epsilon 1 --mechanism push-flow", 2, "promised-min-degree"),
         ("rank follows.csv --source a --epsilon 1 --ledger no.ledger", 1, "no.ledger"),
-        ("rank follows.csv --source a --epsilon 1 --sigma 1", 2, "no option --sigma"),
-        ("embed follows.csv --epsilon 1 --out e.csv", 2, "costs nothing: leave --epsilon out"),
+        ("rank follows.csv --source a --epsilon 1 --sigma 1", 2, "name it with --mechanism"),
+        ("embed follows.csv --epsilon 1 --out e.csv", 2, "costs nothing: leave epsilon out"),
         ("embed follows.csv --model public --out e.csv", 2, "epsilon is required"),
         (
             "embed follows.csv --epsilon 1 --mechanism instant-embedding --dim nodes --out e.csv",
             2,
-            "--dim takes a number",
+            "dimension must be an integer",
         ),
         ("embed s3://bucket/follows.csv --out e.csv", 4, "s3:// is a URL"),
         ("embed follows.csv --out emb.xyz", 2, ".parquet, .json or .csv"),

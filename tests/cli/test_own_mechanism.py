@@ -129,6 +129,15 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
     )
 
 
+def test_another_mechanism_is_refused_under_the_label_of_a_series(outside, run):
+    run("ledger create l --epsilon 9")
+    assert run("refresh follows.csv --ledger l --epsilon 1 --nodes-from-edges").returncode == 0
+    line = "suggest follows.csv --member bob --epsilon 1 --ledger l"
+    refused = run(f"{line} --mechanism {outside}:Lists")
+    assert refused.returncode == 1
+    assert "another mechanism needs another label" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("named", "told"),
     [

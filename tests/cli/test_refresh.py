@@ -122,6 +122,32 @@ def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_
     assert (code, "Go on?" in said) == (0, False), "nobody would be charged"
 
 
+def test_ctrl_c_says_who_was_charged_and_the_same_command_goes_on(weeks, run, monkeypatch):
+    line = f"{WEEKLY.format(1)} --date 2026-11-01 --out lists"
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for place, told in (
+        ("refreshing._Refresh.run", "nothing was charged; the same command again goes on"),
+        ("refreshing.Refreshed.write", "40 of 40 members are charged: the same command again"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"edgeveil.series.{place}", interrupted)
+            done = run(line)
+        assert done.returncode == 130
+        assert f"edgeveil: interrupted; {told}" in done.stderr
+    assert run(line).stdout == "lists/0001\n"
+    assert charged() == 1.0
+
+
+def test_ctrl_c_at_the_question_charges_nobody(weeks, on_a_terminal):
+    code, said = on_a_terminal(WEEKLY.format(1), "\x03")
+    assert code == 130
+    assert "interrupted; nothing was charged" in said
+    assert charged() == 0.0
+
+
 def test_who_cannot_pay_is_left_out_and_counted(weeks, run):
     assert run("suggest week1.csv --nodes members.txt --ledger f.ledger --label other "
                "--epsilon 1.5 --member member3").returncode == 0  # fmt: skip

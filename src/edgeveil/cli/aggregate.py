@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from edgeveil.cli import options
-from edgeveil.cli.options import default, option
-from edgeveil.errors import ParameterError
+from edgeveil.cli.options import default, option, required_epsilon
 
 
 def aggregate(
@@ -49,17 +48,14 @@ def aggregate(
     dim
         Without --values: numbers in a row.
     """
-    from edgeveil.cli.reading import TABLES, check_release
-    from edgeveil.cli.releasing import Setup, make_release
+    from edgeveil.cli.reading import TABLES
+    from edgeveil.cli.runner import Run
+    from edgeveil.jobs import prepare
     from edgeveil.jobs.aggregating import aggregation, sums_from
 
-    if epsilon is None:
-        raise ParameterError("--epsilon is required (for example --epsilon 1)")
-    if how.skip_exhausted:
-        raise ParameterError("--skip-exhausted: sums are charged to everybody together")
-    check_release(how, out, *TABLES, inputs=(graph, values))
-    setup = Setup.of(how)
-    private = setup.read(graph)
+    epsilon = required_epsilon(epsilon)
+    run = Run.of(how, out, *TABLES, inputs=(graph, values))
+    private = run.read(graph)
     mechanism = aggregation(private, values, epsilon=epsilon, bound=bound, dimension=dim)
-    one = private.nodes.indices(private.nodes.take([0]))  # it stands for everybody
-    make_release(private, mechanism, one, setup, out=out, make_all=sums_from)
+    job = prepare(private, mechanism, private.nodes.take([0]), **run.options)
+    run.release(job, out, for_all=sums_from)

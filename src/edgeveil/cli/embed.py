@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import say
-from edgeveil.errors import ParameterError
 
 
 def embed(
@@ -45,33 +43,19 @@ def embed(
     sources
         File with one id per line. Only these nodes are embedded.
     """
-    import numpy as np
+    from edgeveil.cli.mechanisms import chosen_mechanism
+    from edgeveil.cli.reading import TABLES, wanted_nodes
+    from edgeveil.cli.runner import Run
+    from edgeveil.jobs import prepare
+    from edgeveil.jobs.api import default_embedding, for_graph
 
-    from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
-    from edgeveil.cli.releasing import Setup, make_release
-    from edgeveil.mechanisms import Aggregation, OwnListEmbedding
-
-    unhashed = dim == "nodes"
-    given = {"epsilon": epsilon, "dimension": None if unhashed else dim, **parameters.given()}
-    if mechanism is None and parameters.model != "public" and epsilon is not None:
-        raise ParameterError(
-            "an embedding of a member's own list costs nothing: leave --epsilon out, or name the "
-            "mechanism that is to use it (--mechanism)"
-        )
-    chosen = make_mechanism(mechanism, "embeddings", **given)
-    if unhashed and chosen.name != "own-list-embedding":
-        raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
-    check_release(how, out, *TABLES, "", inputs=(graph, sources))
-    setup = Setup.of(how)
-    private = setup.read(graph)
-    if private.directed and isinstance(chosen, Aggregation):
-        chosen = replace(chosen, directed=True)
-    if unhashed:
-        chosen = OwnListEmbedding.unhashed(private.n_nodes)
-    wanted = np.arange(private.n_nodes)
-    if source is not None or sources is not None:
-        wanted = wanted_nodes(private.nodes, source, sources, "--sources")
+    asked = chosen_mechanism(
+        mechanism, "embeddings", parameters, epsilon=epsilon, dimension=dim
+    ) or default_embedding(epsilon, parameters.model, dim)
+    run = Run.of(how, out, *TABLES, "", inputs=(graph, sources))
+    private = run.read(graph)
+    chosen = for_graph(asked, private)
+    wanted = wanted_nodes(private.nodes, source, sources, "--sources")
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
@@ -79,4 +63,4 @@ def embed(
             f"then a member's own list, for itself alone). For {one:g} in all: leave out "
             "--mechanism."
         )
-    make_release(private, chosen, wanted, setup, out=out)
+    run.release(prepare(private, chosen, wanted, **run.options), out)

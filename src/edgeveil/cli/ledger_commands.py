@@ -95,7 +95,7 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
     yes
         Do not ask before. Only on a terminal you are asked.
     """
-    from edgeveil.cli.releasing import confirm
+    from edgeveil.cli.runner import confirm
     from edgeveil.series import last_series
 
     opened = ev.Ledger.open(location)

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from textwrap import fill
@@ -20,15 +20,13 @@ from typing import TYPE_CHECKING, Any
 from edgeveil._internal.checks import is_number
 from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil._internal.words import did_you_mean
-from edgeveil.cli.options import Format
+from edgeveil.cli.options import PARAMETERS, Format, Parameters, required_epsilon
 from edgeveil.cli.output import print_table
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
     from edgeveil.mechanisms.base import OutputKind
-
-_SAY_EPSILON = "--epsilon is required (for example --epsilon 1); smaller is more private"
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
@@ -134,31 +132,28 @@ def _loaded(place: str) -> type[Mechanism]:
     return kind
 
 
+def chosen_mechanism(
+    name: str | None, output: OutputKind, parameters: Parameters, **options: Any
+) -> Mechanism | None:
+    """The mechanism that --mechanism names; None if the library is to choose."""
+    if name is not None:
+        return make_mechanism(name, output, **options, **parameters.given())
+    if replace(parameters, model=None) != PARAMETERS:
+        raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
+    return None
+
+
 def make_mechanism(
-    name: str | None,
+    name: str,
     output: OutputKind | None,
     /,
-    n_nodes: int | None = None,
     settings: Sequence[str] | None = None,
     **options: Any,
 ) -> Mechanism:
-    """Build a mechanism from those options that were given (not None), and ``--set`` settings.
-
-    Without a name it is the recommended one, for a public node set of this size.
-    """
-    from edgeveil.jobs.advice import recommended
-
+    """Build a mechanism from those options that were given (not None), and ``--set`` settings."""
     given = {option: value for option, value in options.items() if value is not None}
-    if name is not None:
-        kind = find_mechanism(name, output)
-    elif "epsilon" not in given and (output != "embeddings" or given.get("model") == "public"):
-        raise ParameterError(_SAY_EPSILON)
-    else:
-        assert output != "suggestions"  # they have mechanisms of their own
-        assert output != "predictions"
-        asked = {"epsilon": given.get("epsilon"), "model": given.get("model", "joint")}
-        kind = type(recommended(**asked, output=output or "scores", n_nodes=n_nodes))
-    name = name if name is not None and ":" in name else kind.name
+    kind = find_mechanism(name, output)
+    name = name if ":" in name else kind.name
     if output is not None and kind.output != output:
         raise ParameterError(f"{name} gives {kind.output}; {output} are asked for")
     known = fields_of(kind)
@@ -173,7 +168,7 @@ def make_mechanism(
         given[parameter] = value
     needed = [option for option in known if _is_needed(known[option]) and option not in given]
     if "epsilon" in needed:
-        raise ParameterError(_SAY_EPSILON)
+        required_epsilon(None)
     if needed:
         told = {"promised_min_degree": "--promised-min-degree"}
         raise ParameterError(f"{name} needs {told.get(needed[0], f'--set {needed[0]}=VALUE')}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from edgeveil._internal.checks import check_int
 from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.errors import ParameterError
 
@@ -232,6 +233,13 @@ class Lists:
     k: Length = 20
     words: Nouns = None
 
+    def check(self) -> None:
+        """Refuse a length that no list has, and words that are no nouns."""
+        from edgeveil.results.nouns import Nouns
+
+        check_int("-k", self.k, 1, 10_000)
+        Nouns.of(self.words)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +311,17 @@ class Parameters:
                 raise ParameterError("--xi and --rounds say the same: give one of them")
             asked["rounds"] = rounds_for(xi, 0.15 if self.restart is None else self.restart)
         return asked
+
+
+def required_epsilon(epsilon: float | None) -> float:
+    """The privacy loss, which has no default; ParameterError if it is missing or invalid."""
+    from edgeveil.privacy.epsilon import check_epsilon
+
+    if epsilon is None:
+        raise ParameterError(
+            "--epsilon is required (for example --epsilon 1); smaller is more private"
+        )
+    return check_epsilon(epsilon)
 
 
 # What a command has if none of their options is given.

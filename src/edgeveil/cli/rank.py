@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from edgeveil._internal.checks import check_int
 from edgeveil.cli import options
+from edgeveil.cli.options import required_epsilon
 from edgeveil.errors import ParameterError
 
 
@@ -50,48 +50,29 @@ def rank(
     out
         File for all scores, instead of showing the first ones: .parquet, .json or .csv.
     """
-    from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
-    from edgeveil.cli.releasing import Setup, make_release, print_lists
-    from edgeveil.jobs.api import check_left_out, known_to
+    from edgeveil.cli.mechanisms import chosen_mechanism
+    from edgeveil.cli.presentation import print_rankings
+    from edgeveil.cli.reading import TABLES, nodes_in_file, wanted_nodes
+    from edgeveil.cli.runner import Run
+    from edgeveil.jobs import prepare
+    from edgeveil.jobs.api import check_left_out, known_to, mechanism_for_scores
 
     check_int("-k", k)
     if source is None and sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
-    choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
-    model = choose().guarantee(1).model
-    check_left_out(model, neighbours=leave_out_neighbours)  # before any file is read
-    check_release(how, out, *TABLES, inputs=(graph, sources, candidates))
-    fewer = leave_out_source or leave_out_neighbours or candidates is not None
-    if out is not None and fewer:
+    if out is not None and (leave_out_source or leave_out_neighbours or candidates is not None):
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    setup = Setup.of(how)
-    private = setup.read(graph)
-    nodes, chosen = private.nodes, choose(n_nodes=private.n_nodes)
-    wanted = wanted_nodes(nodes, source, sources, "--sources")
-    among = None
-    if candidates is not None:
-        among = nodes.take(wanted_nodes(nodes, None, candidates, "--candidates"))
+    asked = chosen_mechanism(mechanism, "scores", parameters, epsilon=epsilon)
+    if asked is None:
+        required_epsilon(epsilon)
+    check_left_out(parameters.model, neighbours=leave_out_neighbours)
+
+    run = Run.of(how, out, *TABLES, inputs=(graph, sources, candidates))
+    private = run.read(graph)
+    chosen = mechanism_for_scores(private, asked, epsilon, parameters.model)
+    wanted = wanted_nodes(private.nodes, source, sources, "--sources")
+    among = nodes_in_file(private.nodes, candidates, "--candidates")
     known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
-    hidden = {node: known(private, chosen, node) for node in nodes.take(wanted) if fewer}
-
-    def write_output(made: Any) -> None:
-        if out is not None:
-            return
-        for_people = how.format == "table"  # they see the places that the noise leaves open as one
-
-        def lines(node: int | str) -> Iterator[tuple[Any, ...]]:
-            for place in made.ranking(k, node, without=hidden.get(node, ()), candidates=among):
-                between = [place.first, place.last]
-                yield *place[:4], *([_range(*between)] if for_people else between)
-
-        columns = ["rank", "node", "score", "uncertainty"]
-        columns += ["could_be_place"] if for_people else ["first", "last"]
-        title = f"{made.provenance.mechanism} for"
-        print_lists(made, "source", columns, lines, style=how.format, title=title)
-
-    make_release(private, chosen, wanted, setup, write_output, out=out)
-
-
-def _range(first: int | None, last: int | None) -> str | None:
-    return f"{first}-{last}" if first != last else None if first is None else str(first)
+    hidden = {node: known(private, chosen, node) for node in wanted}
+    show = partial(print_rankings, k=k, hidden=hidden, candidates=among, style=how.format)
+    run.release(prepare(private, chosen, wanted, **run.options), out, None if out else show)

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from edgeveil._internal.words import counted, some_of
-from edgeveil.cli.options import GraphFile, Releasing, Suggestable
+from edgeveil.cli.options import GraphFile, Suggestable
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
-from edgeveil.graph.exclusions import Exclusion, excluded_pairs, read_exclusions
+from edgeveil.graph.exclusions import excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_lists import read_nodes
 from edgeveil.graph.nodes import NodeId, NodeSet
@@ -70,41 +68,47 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
 
 def wanted_nodes(
     nodes: NodeSet, named: list[str] | None, listed: Path | None, option: str
-) -> npt.NDArray[np.int64]:
-    """Indices of the nodes that were named on the command line or in the file of an option."""
-    wanted = nodes.indices([nodes.named(word) for word in named or ()])
-    if listed is not None:
-        file = f"the file of {option}"
-        with _without_words_of_libraries():
-            ids = list(read_nodes(listed, file) or ())
-        if not ids:
-            raise ParameterError(f"{file}, {listed}, names no node")
-        if isinstance(ids[0], str) != (nodes.kind == "str"):
-            ids = [nodes.named(str(node)) for node in ids]
-        try:
-            wanted = np.concatenate((wanted, nodes.indices(ids)))
-        except UnknownNodeError as error:
-            first = ids[0] in nodes
-            hint = "" if first else " (if its first line is a header, take that away)"
-            raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
-    _, first_of = np.unique(wanted, return_index=True)
-    return wanted[np.sort(first_of)]
+) -> NodeSet | list[NodeId]:
+    """The nodes named on the command line or in the file of an option; by default all."""
+    if named is None and listed is None:
+        return nodes
+    wanted = [nodes.named(word) for word in named or ()]
+    nodes.indices(wanted)  # refuses strangers
+    wanted += nodes_in_file(nodes, listed, option) or []
+    return list(dict.fromkeys(wanted))
 
 
-def who_may_be_suggested(
-    shown: Suggestable, nodes: NodeSet
-) -> tuple[list[NodeId] | None, list[Exclusion] | None]:
-    """The candidates and the excluded pairs in the files of --candidates and --exclude."""
-    among = pairs = None
-    if shown.candidates is not None:
-        among = nodes.take(wanted_nodes(nodes, None, shown.candidates, "--candidates"))
-    if shown.exclude is not None:
-        pairs = read_exclusions(shown.exclude)
-        _, unknown = excluded_pairs(pairs, nodes)
-        if unknown:
-            have = some_of(unknown, len(pairs), "pair", "name")
-            say(f"{shown.exclude}: {have} somebody who is not in the node list: no effect.")
-    return among, pairs
+def nodes_in_file(nodes: NodeSet, listed: Path | None, option: str) -> list[NodeId] | None:
+    """The nodes in the file of an option; None without a file."""
+    if listed is None:
+        return None
+    file = f"the file of {option}"
+    with _without_words_of_libraries():
+        ids = list(read_nodes(listed, file) or ())
+    if not ids:
+        raise ParameterError(f"{file}, {listed}, names no node")
+    if isinstance(ids[0], str) != (nodes.kind == "str"):
+        ids = [nodes.named(str(node)) for node in ids]
+    try:
+        nodes.indices(ids)
+    except UnknownNodeError as error:
+        first = ids[0] in nodes
+        hint = "" if first else " (if its first line is a header, take that away)"
+        raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
+    return list(dict.fromkeys(ids))
+
+
+def who_may_be_suggested(shown: Suggestable, nodes: NodeSet) -> dict[str, Any]:
+    """What the files of --candidates and --exclude hold, as `edgeveil.suggest` takes it."""
+    pairs = None if shown.exclude is None else read_exclusions(shown.exclude)
+    _, unknown = excluded_pairs(pairs or (), nodes)
+    if pairs and unknown:
+        have = some_of(unknown, len(pairs), "pair", "name")
+        say(f"{shown.exclude}: {have} somebody who is not in the node list: no effect.")
+    return {
+        "candidates": nodes_in_file(nodes, shown.candidates, "--candidates"),
+        "exclude": pairs,
+    }
 
 
 def check_out(
@@ -140,18 +144,6 @@ def check_out(
             raise ParameterError(f"{option} would replace the input {path}")
     if not overwrite and os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise ParameterError(f"{out} exists; --overwrite replaces it")
-
-
-def check_release(
-    how: Releasing, out: Path | None, *suffixes: str, inputs: Iterable[Path | None]
-) -> None:
-    """Refuse a place where a release cannot be put.
-
-    With a ledger a folder may be there: it is left as it is if it holds the same release.
-    """
-    same = how.ledger is not None and out is not None and out.is_dir()
-    allowed = how.overwrite or how.dry_run or same
-    check_out(out, *suffixes, overwrite=allowed, inputs=(*inputs, how.nodes))
 
 
 def check_folder(folder: Path | None, option: str = "--per-member", *, overwrite: bool) -> None:

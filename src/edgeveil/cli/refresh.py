@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import some_of
 from edgeveil.cli import options
-from edgeveil.cli.options import Day, default
-from edgeveil.cli.output import counting, print_table, say
+from edgeveil.cli.options import Day, default, required_epsilon
+from edgeveil.cli.output import Format, counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
-    from edgeveil.series import RefreshPrice
+    from edgeveil.series import Refreshed, RefreshJob, RefreshPrice
 
 
 def refresh(
@@ -74,8 +74,7 @@ def refresh(
         What members and edges are called in the summary: accounts,payments.
     """
     from edgeveil.cli.reading import check_folder, who_may_be_suggested
-    from edgeveil.cli.releasing import Setup, confirm
-    from edgeveil.mechanisms import Suggest
+    from edgeveil.cli.runner import Run
     from edgeveil.results.nouns import Nouns
     from edgeveil.results.suggestions import member_files
     from edgeveil.series import prepare_refresh
@@ -84,77 +83,54 @@ def refresh(
 
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")
-    if epsilon is None:
-        raise ParameterError("--epsilon is required (for example --epsilon 1)")
-    Suggest(epsilon=epsilon)  # refuses an invalid epsilon
+    epsilon = required_epsilon(epsilon)
     check_int("-k", k, 1, 10_000)
     nouns = Nouns.of(words)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
             raise ParameterError(f"{option} is a folder, got {place.name!r}")
         check_folder(place, option, overwrite=True)  # it gets a new folder inside
-    setup = Setup.of(how, artifacts)
-    assert setup.ledger is not None
-    series_folder(setup.ledger, how.label, folder)  # refuse a label that cannot be its name
-    today = setup.read(graph)
+
+    run = Run.of(how, artifacts=artifacts)
+    assert run.ledger is not None
+    series_folder(run.ledger, how.label, folder)  # refuse a label that cannot be its name
+    today = run.read(graph)
     if per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
-    candidates, exclude = who_may_be_suggested(shown, today.nodes)
-    with ExitStack() as bar:
-        job = prepare_refresh(
-            today,
-            ledger=setup.ledger,
-            epsilon=epsilon,
-            knows_followers=knows_followers,
-            label=how.label,
-            folder=folder,
-            date=None if date is None else date.isoformat(),
-            nodes_from_edges=nodes_from_edges,
-            candidates=candidates,
-            exclude=exclude,
-            most_loss=1.0 if accept_loss else MOST_LOSS,
-            engine=setup.engine,
-            progress=bar.enter_context(counting("members")),
-            purpose=how.purpose,
-            operator=how.operator,
-        )
-        price = job.price
-        if how.dry_run:
-            _print_price(price, how, setup.ledger_name)
-            return
-        if price.n_newcomers:
-            charged = some_of(price.n_newcomers, price.n_members, "member")
-            confirm(
-                f"{setup.ledger_name}: {charged} would be charged epsilon = {price.epsilon:g} "
-                f"each, once for all lists of the series; {price.least_left:g} is left for "
-                "whoever has the least.",
-                how,
-            )
-        try:
-            done = job.run()
-            bar.close()
-            with counting("lists") as progress:
-                for above, write in ((out, done.write), (per_member, done.write_per_member)):
-                    if above is not None:
-                        place = above / f"{done.snapshot:04d}"
-                        _put_out(place, partial(write, k=k, progress=progress), how.overwrite)
-        except KeyboardInterrupt:
-            again = "run the same command again to continue; nobody is charged twice"
-            raise KeyboardInterrupt(again) from None
+    job = prepare_refresh(
+        today,
+        ledger=run.ledger,
+        epsilon=epsilon,
+        knows_followers=knows_followers,
+        label=how.label,
+        folder=folder,
+        date=None if date is None else date.isoformat(),
+        nodes_from_edges=nodes_from_edges,
+        **who_may_be_suggested(shown, today.nodes),
+        most_loss=1.0 if accept_loss else MOST_LOSS,
+        engine=run.engine,
+        purpose=how.purpose,
+        operator=how.operator,
+    )
+    if how.dry_run:
+        _print_price(job.price, run.ledger_name, how.format)
+        return
+    with run.confirmed(_question(job.price, run.ledger_name), partial(_charged_since, job)):
+        with counting("members") as progress:
+            done = replace(job, progress=progress).run()
+        _write(done, out, done.write, k, how.overwrite)
+        _write(done, per_member, done.write_per_member, k, how.overwrite)
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
     say(done.summary_in(nouns))
 
 
-def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None:
+def _print_price(price: RefreshPrice, ledger: str, style: Format) -> None:
     """Print the price of a refresh; BudgetError if no member's budget allows it."""
     columns = ["members", "newcomers", "left_out", "epsilon_each", "least_left"]
-    row = (
-        *(price.n_members, price.n_newcomers, price.n_left_out),
-        *(price.epsilon, price.least_left),
-    )
-    title = f"price of a refresh, {name}"
-    print_table(columns, [row], style=how.format, about={"dry_run": True}, title=title)
+    counts = (price.n_members, price.n_newcomers, price.n_left_out)
+    title, row = f"price of a refresh, {ledger}", (*counts, price.epsilon, price.least_left)
+    print_table(columns, [row], style=style, about={"dry_run": True}, title=title)
     would = "Nobody would be charged."
     if price.n_newcomers:
         would = f"{some_of(price.n_newcomers, price.n_members, 'member')} would be charged, once."
@@ -163,12 +139,40 @@ def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None
         raise BudgetError("no member's budget allows a series")
 
 
-def _put_out(place: Path, write: Callable[[Path], object], overwrite: bool) -> None:
+def _question(price: RefreshPrice, ledger: str) -> str:
+    """What is asked before newcomers are charged; nothing if there are none."""
+    if not price.n_newcomers:
+        return ""
+    return (
+        f"{ledger}: {some_of(price.n_newcomers, price.n_members, 'member')} would be charged "
+        f"epsilon = {price.epsilon:g} each, once for all lists of the series; "
+        f"{price.least_left:g} is left for whoever has the least."
+    )
+
+
+def _charged_since(job: RefreshJob) -> str:
+    """Who was charged since a job was priced, according to the ledger."""
+    from edgeveil.cli.runner import AGAIN, NOTHING
+
+    before, after = job.price.n_newcomers, replace(job).price.n_newcomers
+    if after == before:
+        return f"{NOTHING}; {AGAIN} goes on"
+    some = some_of(before - after, before, "member", "are")
+    return f"{some} charged: {AGAIN} goes on, and charges nobody twice"
+
+
+def _write(
+    done: Refreshed, above: Path | None, write: Callable[..., object], k: int, overwrite: bool
+) -> None:
     """Write lists to a new folder; one that is there stays, unless it may be replaced."""
+    if above is None:
+        return
+    place = above / f"{done.snapshot:04d}"
     if place.exists() and not overwrite:
         say(f"{place} exists and stays as it is; --overwrite replaces it.")
     else:
         if place.exists():
             shutil.rmtree(place)
-        write(place)
+        with counting("lists") as progress:
+            write(place, k=k, progress=progress)
     sys.stdout.write(f"{place}\n")

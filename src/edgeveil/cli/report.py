@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
-from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted, date_in_words
 from edgeveil.cli import options
+from edgeveil.cli.options import required_epsilon
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.results.nouns import FRIENDS, Nouns
+from edgeveil.results.nouns import FRIENDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from edgeveil.cli.runner import Run
     from edgeveil.evaluation.results import Result
+    from edgeveil.graph.nodes import NodeId
+    from edgeveil.jobs import ReleaseJob
+    from edgeveil.series.campaign import Current
+    from edgeveil.series.suggesting import SeriesJob
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the picture
 _MOST = 1000  # members on one page
@@ -58,114 +62,131 @@ def report(
         Folder for one page per member with only its own list (mode 0600). Show each only to its
         member.
     """
-    from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_release, who_may_be_suggested
-    from edgeveil.cli.releasing import make_release, read_for_lists
-    from edgeveil.jobs.request import candidates_of
-    from edgeveil.jobs.tasks import ListOptions
-    from edgeveil.series.campaign import is_series
+    from edgeveil.cli.reading import check_folder
+    from edgeveil.cli.runner import Run
+    from edgeveil.series.campaign import current_series
 
-    of_series = how.ledger is not None and is_series(ev.Ledger.open(how.ledger), how.label)
-    if graph is None and not of_series:
+    lists.check()
+    if per_member is None:
+        out = out or Path("edgeveil-report.html")
+    elif accuracy and out is None:
+        raise ParameterError("--accuracy is for the curator: name a page for it with --out")
+    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
+
+    run = Run.of(how, out, ".html", ".htm", inputs=(graph, lists.members, *shown.files))
+    series = None if run.ledger is None else current_series(run.ledger, how.label)
+    _check_graph(graph, how, series, accuracy=accuracy)
+    named = (lists.member is not None) + (lists.members is not None)
+    if series is not None and not named and out is not None and per_member is None:
+        _write_series_page(series, run, out)
+        return
+    if named != 1:
+        raise ParameterError("say for whom: --member alice or --members FILE, one of them")
+    job: ReleaseJob | SeriesJob
+    if series is not None:
+        name, job = how.label or "this graph", _job_of_series(series, run, lists, shown)
+        private = run.read(graph) if graph is not None and accuracy else None
+    else:
+        assert graph is not None  # refused above
+        required_epsilon(lists.epsilon)
+        private = run.read(graph)
+        name, job = graph.name, _job(private, run, lists, shown, per_member)
+
+    def show(made: ev.Suggestions) -> None:
+        made = made.in_words(lists.words)
+        if per_member is not None:
+            _write_per_member(made, per_member, run.ledger)
+        if out is not None:
+            _write_page(made, name, out, run.ledger, private if accuracy else None)
+
+    run.release(job, None, show)
+
+
+def _check_graph(
+    graph: Path | None, how: options.Releasing, series: Current | None, *, accuracy: bool
+) -> None:
+    """Refuse to go on without a graph if one is needed."""
+    if graph is None and series is None:
         missing = "" if how.ledger is None else f"the ledger has no series {how.label!r}: "
         raise ParameterError(
             f"{missing}name the graph: edgeveil report friends.csv; only lists of a series "
             "(--ledger, --label) need none"
         )
-    named = (lists.member is not None) + (lists.members is not None)
-    if named != 1 and not (of_series and not named and per_member is None):
-        raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    if per_member is None:
-        out = out or Path("edgeveil-report.html")
-    elif accuracy and out is None:
-        raise ParameterError("--accuracy is for the curator: name a page for it with --out")
-    Nouns.of(lists.words)  # refuses what are no nouns
-    check_release(how, out, ".html", ".htm", inputs=(graph, lists.members, *shown.files))
-    if of_series:
-        _report_series(graph, lists, shown, accuracy, out, per_member, how)
-        return
-    assert graph is not None  # refused above
-    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
-    setup, private, chosen, wanted = read_for_lists(graph, lists, how, choose, per_member, ".html")
-    _check_number(len(wanted))
-
-    def write_output(made: ev.Suggestions) -> None:
-        made = made.in_words(lists.words)
-        if per_member is not None:
-            _write_per_member(made, per_member, setup.ledger)
-        if out is not None:
-            _write_page(made, graph.name, out, setup.ledger, private if accuracy else None)
-
-    among = candidates_of(private.nodes, *who_may_be_suggested(shown, private.nodes))
-    wanted_lists = ListOptions(lists.k, among)
-    make_release(private, chosen, wanted, setup, write_output, out=None, lists=wanted_lists)
+    if graph is None and accuracy:
+        raise ParameterError("--accuracy measures on the graph: name it")
 
 
-def _check_number(n_members: int) -> None:
-    if n_members > _MOST:
-        raise ParameterError(
-            f"a page shows at most {_MOST:,} members, got {n_members:,}; `edgeveil suggest` "
-            "writes tables of any size"
-        )
-
-
-def _report_series(
-    graph: Path | None,
+def _job(
+    private: ev.Graph,
+    run: Run,
     lists: options.Lists,
     shown: options.Suggestable,
-    accuracy: bool,
-    out: Path | None,
     per_member: Path | None,
-    how: options.Releasing,
-) -> None:
-    """Make the page of a label's series, or of some of its lists. Nobody is charged."""
-    from edgeveil.cli.reading import check_folder, wanted_nodes, who_may_be_suggested
-    from edgeveil.cli.releasing import Setup
+) -> ReleaseJob | SeriesJob:
+    """The job that makes the lists of a page."""
+    from edgeveil.cli.reading import who_may_be_suggested
+    from edgeveil.jobs.api import mechanism_for_lists
+    from edgeveil.results.suggestions import member_files
+    from edgeveil.series.suggesting import prepare_lists
+
+    mechanism = mechanism_for_lists(private, None, lists.epsilon, knows_followers=False)
+    members = _members(private.nodes, lists)
+    if per_member is not None:
+        member_files(members)  # ids have to be names of files
+    among = who_may_be_suggested(shown, private.nodes)
+    return prepare_lists(private, mechanism, members, k=lists.k, **among, **run.options)
+
+
+def _job_of_series(
+    series: Current, run: Run, lists: options.Lists, shown: options.Suggestable
+) -> SeriesJob:
+    """The lists of a page, from the label's series."""
+    from edgeveil.cli.reading import who_may_be_suggested
+    from edgeveil.series.stored_lists import read_series_lists
+    from edgeveil.series.suggesting import SeriesJob
+
+    assert run.ledger is not None
+    label, asked = run.how.label, series.mechanism
+    if lists.epsilon is not None:
+        asked = replace(asked, epsilon=lists.epsilon)
+    members = _members(series.history.nodes, lists)
+    among = who_may_be_suggested(shown, series.history.nodes)
+    made = read_series_lists(run.ledger, label, asked, members, k=lists.k, **among)
+    if made is None:
+        raise LedgerError(f"the series {label!r} was renewed meanwhile: refresh it first")
+    return SeriesJob(made)
+
+
+def _members(nodes: ev.NodeSet, lists: options.Lists) -> list[NodeId]:
+    """The members whose lists are on the page."""
+    from edgeveil.cli.reading import wanted_nodes
+
+    members = list(wanted_nodes(nodes, lists.member, lists.members, "--members"))
+    if len(members) > _MOST:
+        raise ParameterError(
+            f"a page shows at most {_MOST:,} members, got {len(members):,}; `edgeveil suggest` "
+            "writes tables of any size"
+        )
+    return members
+
+
+def _write_series_page(series: Current, run: Run, out: Path) -> None:
+    """Write who was charged for a series, and when."""
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import spending_of
-    from edgeveil.series.campaign import current_series
-    from edgeveil.series.stored_lists import read_series_lists
 
-    check_int("-k", lists.k, 1, 10_000)
-    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
-    setup, name = Setup.of(how), how.label or "this graph"
-    assert setup.ledger is not None
-    if accuracy and graph is None:
-        raise ParameterError("--accuracy measures on the graph: name it")
-    now = current_series(setup.ledger, how.label)
-    if now is None:
-        raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
-    epsilon, nodes = now.mechanism.epsilon, now.history.nodes
-    asked = replace(now.mechanism, epsilon=epsilon if lists.epsilon is None else lists.epsilon)
+    assert run.ledger is not None
+    name, epsilon = run.how.label or "this graph", series.mechanism.epsilon
     about = f"Series {name}: epsilon = {epsilon:g} for all lists of a member together"
-    if now.about.until:
-        snapshot = now.history.snapshots[now.about.until - 1]
+    if series.about.until:
+        snapshot = series.history.snapshots[series.about.until - 1]
         about += f", as of its snapshot {snapshot.number} ({date_in_words(snapshot.date or '')})"
-    if how.dry_run:
+    if run.how.dry_run:
         say(f"Dry run. {about}: nobody is charged for its lists.")
         return
-    if lists.member is None and lists.members is None:
-        assert out is not None
-        page = PageData(title=f"The series {name}", summary=[f"{about}."])
-        write_page(out, replace(page, spending=spending_of(setup.ledger)))
-        sys.stdout.write(f"{out.resolve()}\n")
-        return
-    wanted = nodes.take(wanted_nodes(nodes, lists.member, lists.members, "--members"))
-    _check_number(len(wanted))
-    among, pairs = who_may_be_suggested(shown, nodes)
-    made = read_series_lists(
-        *(setup.ledger, how.label, asked, wanted), k=lists.k, candidates=among, exclude=pairs
-    )
-    if made is None:
-        raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
-    made = made.in_words(lists.words)
-    if per_member is not None:
-        _write_per_member(made, per_member, setup.ledger)
-    if out is not None:
-        truth = setup.read(graph) if accuracy and graph is not None else None
-        _write_page(made, name, out, setup.ledger, truth)
-    say(f"{about}: nobody is charged.")
-    say(str(made.guarantee))
+    page = PageData(title=f"The series {name}", summary=[f"{about}."])
+    write_page(out, replace(page, spending=spending_of(run.ledger)))
+    sys.stdout.write(f"{out.resolve()}\n")
 
 
 def _write_page(
@@ -194,7 +215,7 @@ def _write_page(
 
 def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
     """Write a page for each member, with its own list and what it was charged in all."""
-    from edgeveil.cli.releasing import filling
+    from edgeveil.cli.presentation import filling
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.results.suggestions import member_files
 

@@ -29,12 +29,32 @@ __all__ = [
     "embed",
     "known_to",
     "mechanism_for_lists",
+    "mechanism_for_scores",
     "prepare",
     "price",
     "rank",
     "release",
     "release_to",
 ]
+
+
+def mechanism_for_scores(
+    graph: Graph,
+    mechanism: Mechanism | str | None,
+    epsilon: float | None,
+    model: Literal["joint", "public"] | None,
+) -> Mechanism:
+    """The given mechanism of rankings (or its name), or the recommended one for this graph."""
+    if mechanism is None:
+        if epsilon is None:
+            raise ParameterError(SAY_EPSILON)
+        return recommended(epsilon=epsilon, model=model or "joint", n_nodes=graph.n_nodes)
+    if isinstance(mechanism, str):
+        mechanism = make_by_name(mechanism, epsilon=epsilon, model=model)
+    if check_mechanism(mechanism).output != "scores":
+        raise ParameterError(f"{mechanism.name} gives {mechanism.output}, which have no ranking")
+    refuse_two_values(mechanism, epsilon=epsilon, model=model)
+    return mechanism
 
 
 def mechanism_for_lists(
@@ -127,9 +147,7 @@ def rank(
     False
     """
     graph = graph_of(graph)
-    chosen = _chosen(mechanism, epsilon, model, n_nodes=graph.n_nodes)
-    if chosen.output != "scores":
-        raise ParameterError(f"{chosen.name} gives {chosen.output}, which have no ranking")
+    chosen = mechanism_for_scores(graph, mechanism, epsilon, model)
     # Look up all ids before the charge: an unknown id must not charge anybody.
     left_out = [
         *without,
@@ -300,25 +318,6 @@ def price(
         for_all = check_mechanism(mechanism).output == "predictions"  # one stands for everybody
         sources = graph.nodes.take([0]) if for_all else graph.nodes
     return prepare(graph, mechanism, sources, ledger=ledger, label=label).price
-
-
-def _chosen(
-    mechanism: Mechanism | str | None,
-    epsilon: float | None,
-    model: Literal["joint", "public"] | None,
-    *,
-    n_nodes: int,
-) -> Mechanism:
-    """The given mechanism of scores, or the recommended one."""
-    if mechanism is None:
-        if epsilon is None:
-            raise ParameterError(SAY_EPSILON)
-        return recommended(epsilon=epsilon, model=model or "joint", n_nodes=n_nodes)
-    if isinstance(mechanism, str):
-        return make_by_name(mechanism, epsilon=epsilon, model=model)
-    check_mechanism(mechanism)
-    refuse_two_values(mechanism, epsilon=epsilon, model=model)
-    return mechanism
 
 
 def refuse_two_values(mechanism: Mechanism, **given: Any) -> None:

@@ -1,0 +1,212 @@
+"""How results and prices are shown, to people and to programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeveil._internal.files import new_folder
+from edgeveil._internal.words import counted
+from edgeveil.cli.output import Format, print_table, say
+from edgeveil.results.release_folder import ReleaseFolder
+
+if TYPE_CHECKING:
+    from edgeveil import Predictions, Release, Suggestions
+    from edgeveil.graph.nodes import NodeId
+    from edgeveil.jobs import ReleaseJob
+    from edgeveil.ledger import Price
+    from edgeveil.privacy.guarantee import Guarantee
+    from edgeveil.results.suggestions import Suggestion
+
+_PREDICTIONS_SHOWN = 20  # nodes in a table for people
+_NOT_PRIVATE = "NOT PRIVATE: do not publish"
+
+Line = tuple[Any, ...]
+
+
+def print_rankings(
+    made: Release,
+    k: int,
+    hidden: dict[NodeId, list[NodeId]],
+    candidates: list[NodeId] | None,
+    style: Format,
+) -> None:
+    """Print the first k nodes for every source, without those that are hidden from it."""
+    for_people = style == "table"  # they see the places that the noise leaves open as one
+
+    def lines(source: NodeId) -> Iterator[Line]:
+        left_out = hidden.get(source, ())
+        for place in made.ranking(k, source, without=left_out, candidates=candidates):
+            between = [place.first, place.last]
+            yield *place[:4], *([_range(*between)] if for_people else between)
+
+    columns = ["rank", "node", "score", "uncertainty"]
+    columns += ["could_be_place"] if for_people else ["first", "last"]
+    many, title = counted(len(made.sources), "source"), f"{made.provenance.mechanism} for"
+    _print_for_each(made, "source", many, columns, lines, style=style, title=title)
+
+
+def _range(first: int | None, last: int | None) -> str | None:
+    return f"{first}-{last}" if first != last else None if first is None else str(first)
+
+
+def show_lists(
+    made: Suggestions | ReleaseFolder,
+    words: str | None,
+    out: Path | None,
+    per_member: Path | None,
+    style: Format,
+) -> None:
+    """Print lists that go to no file, write those for each member, and say what they share."""
+    if isinstance(made, ReleaseFolder):  # they are not in memory
+        return
+    made = made.in_words(words)
+    if per_member is not None:
+        with filling(per_member) as place:
+            made.write_per_member(place)
+        say(f"{per_member}: {counted(len(made.members), 'file')}. Show each only to its member.")
+    elif out is None:
+        _print_suggestions(made, style)
+    say(f"{made.summary}.")
+    if len(made.members) == 1 and (remark := made.remark(made.members[0])):
+        say(f"{remark[0].upper()}{remark[1:]}.")
+
+
+@contextmanager
+def filling(folder: Path) -> Iterator[Path]:
+    """Where to write the files of a folder: a new one appears when it is whole.
+
+    So the same command can be given again after an interruption.
+    """
+    if folder.exists():
+        yield folder
+        return
+    with new_folder(folder) as unfinished:
+        yield unfinished
+
+
+def _print_suggestions(made: Suggestions, style: Format) -> None:
+    """Print the list of every member; to people in the words of `made.nouns`."""
+    whose, many = "member", made.nouns.counted_members(len(made.members))
+    columns = ["rank", "node", "score", "common", "chance", "why"]
+    line: Callable[[Suggestion], Line] = attrgetter(*columns)
+    if style == "table":
+        whose, columns = made.nouns.member, ["rank", "node", "strength", "why", "by_chance"]
+        line = _for_people
+    _print_for_each(
+        made,
+        whose,
+        many,
+        columns,
+        lambda member: map(line, made.for_member(member)),
+        style=style,
+        title="suggestions for",
+        summary=made.summary,
+    )
+
+
+def _for_people(line: Suggestion) -> Line:
+    """One row; a name that does not stand out has a reason, and no word for its strength."""
+    strength = line.strength if line.stands_out else None
+    return line.rank, line.node, strength, line.why, line.by_chance
+
+
+def _print_for_each(
+    made: Release | Suggestions,
+    whose: str,
+    many: str,
+    columns: list[str],
+    lines: Callable[[NodeId], Iterable[Line]],
+    *,
+    style: Format,
+    title: str,
+    **about: Any,
+) -> None:
+    """Print the lines of every source; if there are several, a column named `whose` says whose."""
+    several = len(made.sources) > 1
+    first, own = made.sources[0], 0 if several else 1
+    print_table(
+        [whose, *columns][own:],
+        [(source, *line)[own:] for source in made.sources for line in lines(source)],
+        style=style,
+        about={**({} if several else {whose: first}), **_protection(made.guarantee), **about},
+        title=f"{title} {many if several else first}",
+        warning="" if made.guarantee.protects else _NOT_PRIVATE,
+    )
+
+
+def _protection(guarantee: Guarantee) -> dict[str, Any]:
+    return {"guarantee": guarantee.as_dict(), "says": str(guarantee)}
+
+
+def print_predictions(made: Predictions, style: Format) -> None:
+    """Print all predictions; to people the first ones, without the probability of each class."""
+    shown, measured = made.table(), made.quality
+    if style == "table":
+        shown = shown.select("node", "class", "probability").head(_PREDICTIONS_SHOWN)
+    names = ("class", "recall", "precision", "average_precision")
+    by_class: list[dict[str, Any]] = []
+    if measured is not None:
+        columns = (measured.recall, measured.precision, measured.average_precision)
+        rows = zip(made.classes, *columns, strict=True)
+        by_class = [dict(zip(names, row, strict=True)) for row in rows]
+    print_table(
+        shown.columns,
+        shown.rows(),
+        style=style,
+        about={
+            "classes": list(made.classes),
+            "labelled": made.n_labelled,
+            "uses_graph": made.uses_graph,
+            "accuracy": made.accuracy,
+            "accuracy_interval": None if measured is None else measured.accuracy_interval,
+            "accuracy_without_graph": made.accuracy_without_graph,
+            "by_class": by_class,
+            **_protection(made.guarantee),
+            "summary": made.summary,
+        },
+        title=f"predicted classes of {counted(len(made.nodes), 'node')}",
+        warning="" if made.guarantee.protects else _NOT_PRIVATE,
+    )
+    if style == "table" and len(made.nodes) > len(shown):
+        say(f"{len(made.nodes) - len(shown):,} more: --out writes all, --format csv prints all.")
+
+
+def print_price(job: ReleaseJob, style: Format, *, everybody: bool) -> None:
+    """Print the price of a release, and what is left of each budget before and after it."""
+    claim, price, request = job.price.guarantee, job.price.in_ledger, job.request
+    together, n_rows = "all members together", len(request.indices)
+    due: list[tuple[str, float, float | None]]
+    if price is None:
+        whom = {"joint": "each member", "public": "everybody"}.get(claim.model, "nobody")
+        due = [(whom, claim.epsilon, None)]
+        if claim.model == "joint" and n_rows > 1:
+            due.append((together, claim.pooled_epsilon, None))
+    else:
+        due = [(_charged(price), price.epsilon, price.left)]
+        if price.pooled_left_nano is not None:
+            nano = price.pooled_needs_nano, price.pooled_left_nano
+            due.append((together, nano[0] / 10**9, nano[1] / 10**9))
+    noun = "member" if request.mechanism.output == "suggestions" else "source"
+    print_table(
+        ["for_whom", "epsilon", "left_before", "left_after"],
+        [(*row, _rest(*row[1:])) for row in due],
+        style=style,
+        about={"dry_run": True, "charged_before": price is not None and not price.n_new},
+        title=f"price of {request.mechanism.name} for "
+        + ("everybody" if everybody else counted(n_rows, noun)),
+    )
+
+
+def _charged(price: Price) -> str:
+    if price.whom is None or price.n_new <= 1:
+        return price.whom or "everybody"
+    return f"{price.whom}, who has the least left of {price.n_new:,} members"
+
+
+def _rest(needs: float, left: float | None) -> float | None:
+    """What is left after the charge, if it is enough; without binary rounding errors."""
+    return None if left is None or needs > left else round(left - needs, 9)

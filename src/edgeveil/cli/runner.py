@@ -1,0 +1,286 @@
+"""What all commands that charge have in common: read, show the price, confirm, run, write, show.
+
+On Ctrl-C, and after an error, what was charged is reported.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeveil import Graph, Ledger, NoiseSource
+from edgeveil._internal.words import counted, date_in_words, some_of
+from edgeveil.cli.interrupts import wait_for_input
+from edgeveil.cli.options import Releasing
+from edgeveil.cli.output import counting, say, wrapped
+from edgeveil.cli.presentation import print_price
+from edgeveil.cli.reading import check_out, read_and_say
+from edgeveil.errors import BudgetError, EdgeveilError, ParameterError
+from edgeveil.jobs import Engine
+from edgeveil.jobs.job import ReleaseJob
+from edgeveil.ledger import Price
+from edgeveil.series.suggesting import SeriesJob
+
+# By what a mechanism gives: the word for a row.
+_ROWS = {
+    "scores": "ranking",
+    "embeddings": "embedding",
+    "suggestions": "list",
+    "predictions": "prediction",
+}
+NOTHING = "nothing was charged"
+AGAIN = "the same command again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Ledger, engine and noise of a command that charges, set up before the graph is read."""
+
+    how: Releasing
+    engine: Engine
+    ledger: Ledger | None
+    noise: NoiseSource | None
+
+    @classmethod
+    def of(
+        cls,
+        how: Releasing,
+        out: Path | None = None,
+        *suffixes: str,
+        inputs: Iterable[Path | None] = (),
+        artifacts: Path | None = None,
+    ) -> Run:
+        """Refuse options that cannot be used, before any file is read.
+
+        That includes a place `out` where nothing can be written, or that does not end in one of
+        the suffixes ("" stands for a folder); see `check_out`.
+        """
+        # With a ledger a folder may be there: it is left as it is if it holds the same release.
+        same = how.ledger is not None and out is not None and out.is_dir()
+        allowed = how.overwrite or how.dry_run or same
+        check_out(out, *suffixes, overwrite=allowed, inputs=(*inputs, how.nodes))
+        how.pair  # noqa: B018  (refuse what are not two columns)
+        engine = how.make_engine()
+        noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
+        if how.skip_exhausted and how.ledger is None:
+            raise ParameterError("--skip-exhausted needs --ledger: it knows what is left")
+        if how.ledger is not None and noise is not None:
+            raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
+        ledger = None if how.ledger is None else Ledger.open(how.ledger, artifacts=artifacts)
+        return cls(how=how, engine=engine, ledger=ledger, noise=noise)
+
+    def read(self, path: Path) -> Graph:
+        """The graph."""
+        return read_and_say(path, self.how, counts=self.how.verbose)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `edgeveil.jobs.prepare` takes for every release of a command."""
+        return {
+            "ledger": self.ledger,
+            "label": self.how.label,
+            "skip_exhausted": self.how.skip_exhausted,
+            "purpose": self.how.purpose,
+            "operator": self.how.operator,
+            "noise": self.noise,
+            "engine": self.engine,
+        }
+
+    @property
+    def ledger_name(self) -> str:
+        """The ledger as given on the command line, but an address without its password."""
+        assert self.ledger is not None
+        return self.ledger.location if "://" in str(self.how.ledger) else str(self.how.ledger)
+
+    def release(
+        self,
+        job: ReleaseJob | SeriesJob,
+        out: Path | None,
+        show: Callable[[Any], None] | None = None,
+        *,
+        for_all: Callable[[ReleaseJob], Any] | None = None,
+    ) -> None:
+        """Run a job that was prepared, write and show its result; or show the price (--dry-run).
+
+        An `out` without a suffix is a folder, written while rows are made. `for_all` runs a job
+        whose one row stands for everybody.
+        """
+        if isinstance(job, SeriesJob):
+            self._show_series(job, out, show)
+            return
+        if n_left_out := job.request.n_left_out:
+            n_asked = len(job.request.indices) + n_left_out
+            say(
+                f"{some_of(n_left_out, n_asked, 'member', 'were')} left out, because their budget "
+                "does not allow it; their stored lists stay readable."
+            )
+        if self.how.dry_run:
+            self._show_price(job, everybody=for_all is not None)
+            return
+        # All of the work is inside this block, so that Ctrl-C reports what was charged.
+        with self._charging(job):
+            mechanism = job.request.mechanism
+            what = _ROWS[mechanism.output]
+            if for_all is not None and mechanism.output == "embeddings":
+                what = "row"
+            with counting(f"{what}s") as progress:
+                job = job.changed(progress=progress)
+                if out is not None and not out.suffix:
+                    made: Any = job.run_to(out, overwrite=self.how.overwrite)
+                else:
+                    made = job.run() if for_all is None else for_all(job)
+            words = counted(len(made.sources), what)
+            if mechanism.output == "scores":
+                words += f" of {counted(job.request.graph.n_nodes, 'node')}"
+            self._write(made, out, words)
+            if show:
+                show(made)
+        self._say_guarantee(made, out)
+
+    def _show_series(
+        self, job: SeriesJob, out: Path | None, show: Callable[[Any], None] | None
+    ) -> None:
+        """Write and show lists of the label's series; in a dry run, say that they are free."""
+        name, about = self.how.label or "this graph", job.lists.provenance
+        if out is not None and not out.suffix:
+            raise ParameterError(
+                f"the lists of {name} are a series: edgeveil refresh --out writes everybody's to a "
+                "folder; name a file here (.parquet, .json or .csv)"
+            )
+        words = (
+            f"From the series of {name}, as of its snapshot {about.parameters['snapshot']} "
+            f"({date_in_words(about.created)}): nobody is charged for it."
+        )
+        if self.how.dry_run:
+            say(f"Dry run. {words}")
+            return
+        made = job.run()
+        self._write(made, out, counted(len(made.members), "list"))
+        if show:
+            show(made)
+        say(words)
+        self._say_guarantee(made, out)
+
+    def _write(self, made: Any, out: Path | None, what: str) -> None:
+        """Write a release to a file, unless it is in a folder already."""
+        if out is not None:
+            if out.suffix:
+                made.write(out)
+            say(f"{out}: {what}.")
+
+    def _say_guarantee(self, made: Any, out: Path | None) -> None:
+        """Print what a release protects; JSON on standard output has it already."""
+        if self.how.format != "json" or out is not None:
+            say(str(made.guarantee))
+
+    def _show_price(self, job: ReleaseJob, *, everybody: bool) -> None:
+        """Print the price of a release and what is left; BudgetError if that is too little."""
+        print_price(job, self.how.format, everybody=everybody)
+        price = job.price.in_ledger
+        if price is None:
+            say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
+            return
+        say(f"Dry run: nothing was charged or drawn. {_free(price)}".rstrip())
+        if price.refusal:
+            raise BudgetError(price.refusal)
+
+    @contextmanager
+    def _charging(self, job: ReleaseJob) -> Iterator[None]:
+        """Print the charge of a release before and after, even if the work ends early."""
+        before = job.price.in_ledger
+        if before is None:
+            yield
+            if job.price.guarantee.epsilon:  # else there is nothing to count
+                say("No --ledger given: this release was not counted against any budget.")
+            return
+        name, question = self.ledger_name, ""
+        if before.n_new and not before.refusal and before.epsilon:
+            question = f"{name}: {_charges(before)}"
+        elif before.n_open and not before.n_new:
+            say(_free(before))
+        with self.confirmed(question, lambda: _charged_since(before, job)):
+            yield
+        if before.n_new:
+            say(f"{name}: {_charges(before, done=True)} {_free(before)}".rstrip())
+        elif not before.n_open:
+            say(_free(before))
+
+    @contextmanager
+    def confirmed(self, question: str, charged: Callable[[], str]) -> Iterator[None]:
+        """Ask the question, if any, before the work; if it ends early, say what was charged."""
+        try:
+            if question and not self.how.yes:
+                confirm(question)
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_from_ledger(charged)) from None
+        except Exception:
+            # With an error (a full disk, for instance), also report what was charged.
+            if not (words := _from_ledger(charged)).startswith(NOTHING):
+                say(f"{self.ledger_name}: {words}.")
+            raise
+
+
+def confirm(question: str) -> None:
+    """On a terminal, ask the user whether to go on; EdgeveilError if not."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    sys.stderr.write(wrapped(f"{question} Go on? [y/N]") + " ")
+    sys.stderr.flush()
+    wait_for_input()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise EdgeveilError(f"not confirmed: {NOTHING}")
+
+
+def _from_ledger(charged: Callable[[], str]) -> str:
+    try:
+        return charged()
+    except EdgeveilError:
+        return "`edgeveil ledger show` says what was charged"
+
+
+def _charged_since(before: Price, job: ReleaseJob) -> str:
+    """What was charged, according to the ledger."""
+    after = job.request.price()
+    if not before.n_new or after.n_new == before.n_new:
+        return NOTHING
+    if after.n_new:
+        rows = some_of(before.n_new - after.n_new, before.n_new, "row", "are")
+        return f"{rows} charged: {AGAIN} goes on with the others"
+    if after.n_open:
+        return f"the release is charged: {AGAIN} costs nothing and goes on with the same noise"
+    return f"the release is charged and stored: {AGAIN} costs nothing and gives it"
+
+
+def _free(price: Price) -> str:
+    """What charges nothing, in words."""
+    if price.n_new:
+        paid = price.n_open + price.n_stored
+        return f"{counted(paid, 'row', 'cost')} nothing: charged before." * bool(paid)
+    if price.n_open:
+        return "This release was charged before and not finished: going on costs nothing."
+    return "This release is stored already: to get it again costs nothing."
+
+
+def _charges(price: Price, *, done: bool = False) -> str:
+    """The charge and the remaining budget, in words: before the charge, or after it (`done`)."""
+    verb = "Charged" if done else "Charges"
+    left = f"{(price.left_nano - price.needs_nano * done) / 10**9:.15g}"
+    whom = "everybody" if price.whom is None else f"member {price.whom!r}"
+    remains = f"Remaining budget: {left}"
+    if price.whom is not None and price.n_new > 1:
+        remains = f"Lowest remaining budget: {left} ({whom})"
+        whom = f"each of {price.n_new:,} members"
+    words = f"{verb} {price.epsilon:.15g} to {whom}. {remains}"
+    if done and price.repeats_left != math.inf:
+        words += f", enough for {price.repeats_left:,} more like it"
+    if price.pooled_left_nano is not None:
+        needs, of = price.pooled_needs_nano, price.pooled_left_nano
+        words += f". {verb} {needs / 10**9:.15g} to all members together. Remaining for them: "
+        words += f"{(of - needs * done) / 10**9:.15g}"
+    return f"{words}."
