@@ -29,7 +29,7 @@ from edgeveil._internal.loops import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.base import Mechanism, is_ours
 from edgeveil.privacy.noise import NoiseSource
 
 # Modules that released values depend on; not readers of files, commands, reports, audits.
@@ -112,17 +112,13 @@ def describe(mechanism: Mechanism) -> str:
         "guarantee": [
             *(claim.epsilon, claim.model, claim.collusion, claim.shared_epsilon, claim.known_edges)
         ],
-        "code": [_class_digest(kind) for kind in _classes(mechanism) if not _is_ours(kind)],
+        "code": [_class_digest(kind) for kind in _classes(mechanism) if not is_ours(kind)],
     }
     return json.dumps(described, sort_keys=True)
 
 
 def _classes(mechanism: Mechanism) -> tuple[type, ...]:
     return type(mechanism).__mro__[:-1]
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith("edgeveil.") or kind.__module__ in ("abc", "builtins")
 
 
 def code_of(mechanism: Mechanism) -> str:
@@ -157,7 +153,7 @@ def _class_digest(kind: type) -> str:
         under a secret that draws the same noise again.
     """
     digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
-    if not _is_ours(kind):
+    if not is_ours(kind):
         module = sys.modules.get(kind.__module__)
         try:
             digest.update(_meaning(inspect.getsource(module or kind)))

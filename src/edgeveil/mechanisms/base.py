@@ -317,6 +317,11 @@ def local_views(
     return LocalViews(at, views, starts, graph.nodes, known, first_seen)
 
 
+def is_ours(kind: type) -> bool:
+    """Whether a class is of this package, whose code `edgeveil.jobs.keys` knows."""
+    return kind.__module__.startswith("edgeveil.") or kind.__module__ in ("abc", "builtins")
+
+
 def lacking(kind: type[Mechanism]) -> list[str]:
     """What its author has forgotten."""
     needs_lists = kind.output == "suggestions" and kind.lists is Mechanism.lists

@@ -22,7 +22,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, local_views
+from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, is_ours, local_views
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -35,6 +35,7 @@ from edgeveil.privacy.statistic import (
     Statistic,
     digest_of,
     randomise,
+    randomise_bound,
     total_epsilon,
     without_noise,
 )
@@ -162,15 +163,20 @@ def make_rows(
 
     `shared` is from `shared_part`, `enforce_claim` as there. `noise` is the release's key for rows;
     a row's noise is derived from it and from the source, so a repeated source has the same row.
+    Code from outside of the package may change unnoticed, in a module that it imports; so under a
+    secret, the noise of its rows depends on their very numbers, too.
     Audits give other `names` to derive from. Without noise the rows are not private.
     """
     claim = mechanism.guarantee(1)
     views = local_views(graph, sources, claim.model, claim.known_edges)
 
+    from_outside = not all(map(is_ours, type(mechanism).__mro__))
+
     def draw(statistic: AnyStatistic, number: int) -> Noised:
         assert noise is not None
         stage = noise.derive("stage", number)  # no two statistics share noise
-        return randomise(statistic, stage, views.sources if names is None else names)
+        add_noise = randomise_bound if from_outside and noise.private else randomise
+        return add_noise(statistic, stage, views.sources if names is None else names)
 
     released = _noised(
         mechanism,

@@ -9,9 +9,10 @@ epsilon of a release is the sum of the epsilons here, whatever else the mechanis
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,13 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.epsilon import exact_epsilon
-from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, add_laplace_to_rows
+from edgeveil.privacy.noise import (
+    Calibration,
+    NoiseRows,
+    NoiseSource,
+    add_laplace_to_rows,
+    to_lattice,
+)
 from edgeveil.privacy.randomised_response import flipped_positions
 
 Rows = npt.NDArray[np.float64]
@@ -227,6 +234,58 @@ def randomise(
         return Noised(_read_only(rows), calibration[0].noise_scale if calibration else 0.0)
     add_laplace_to_rows(rows, calibration, noises)
     return Noised(_read_only(rows), calibration.noise_scale)
+
+
+def randomise_bound(
+    statistic: AnyStatistic, noise: NoiseSource, names: Sequence[int] | npt.NDArray[Any]
+) -> Noised:
+    """`randomise`, with noise that depends on the very numbers of each row as well.
+
+    Other numbers never get the same noise, whatever computed them; parameters as for `randomise`.
+    The numbers are those on the lattice, to which the noise is added.
+    """
+    if isinstance(statistic, Bits | Exact):  # for all rows
+        return randomise(statistic, noise.derive("numbers", digest_of(statistic)))
+    count = len(statistic.starts) - 1 if isinstance(statistic, Tail) else len(statistic.values)
+    if count != len(names):
+        raise ParameterError(f"{count} rows need as many names")
+    parts = list[Any]()
+    for row, name in zip(_single_rows(statistic), names, strict=True):
+        with np.errstate(over="ignore"):  # a warning would reveal a number
+            on_lattice = to_lattice(row.values, row.calibration) + 0.0  # -0.0 is the same number
+        numbers = digest_of(replace(row, values=on_lattice))
+        parts.append(randomise(row, noise.derive("numbers", numbers), [int(name)]))
+    values, scale = np.concatenate([part.values for part in parts]), parts[0].scale
+    if isinstance(statistic, Statistic):
+        statistic.values[:] = values
+        return Noised(_read_only(statistic.values), scale)
+    return NoisedTail(
+        values=values,
+        scale=scale,
+        positions=np.concatenate([part.positions for part in parts]),
+        starts=np.cumsum([0, *(len(part.values) for part in parts)]),
+    )
+
+
+def _single_rows(statistic: Statistic | Tail) -> Iterator[Any]:
+    """Each row as a statistic of its own."""
+    if isinstance(statistic, Tail):
+        for first, last in pairwise(statistic.starts):
+            yield replace(
+                statistic,
+                positions=statistic.positions[first:last],
+                values=statistic.values[first:last],
+                starts=np.array([0, last - first]),
+            )
+        return
+    calibrations = statistic.of_rows()
+    if len(calibrations) != len(statistic.values):
+        raise ParameterError(f"{len(statistic.values)} rows need as many calibrations")
+    for i, calibration in enumerate(calibrations):
+        values = statistic.values[i : i + 1].copy()
+        if statistic.noise_only:
+            values[:] = 0.0
+        yield replace(statistic, values=values, calibration=calibration)
 
 
 def _read_only(values: Rows) -> Rows:

@@ -17,8 +17,11 @@ from edgeveil.jobs import keys
 from edgeveil.jobs.keys import noise_for
 from edgeveil.jobs.stored import read_shared
 from edgeveil.ledger import Ledger
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
-from edgeveil.mechanisms.run import shared_numbers
+from edgeveil.mechanisms.run import make_rows, shared_numbers
+from edgeveil.privacy.noise import calibrate
+from edgeveil.privacy.statistic import Bits, Statistic, Tail
 from edgeveil.series import WindowRule
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
 
@@ -81,6 +84,69 @@ def test_only_one_place_makes_noise_from_a_kept_secret():
         if "NoiseSource.from_secret(" in file.read_text()
     }
     assert places == {"jobs/keys.py"}
+
+
+def weight_in_a_helper_module(value=1.0):
+    """What a mechanism from outside imports: no part of its code."""
+    return value
+
+
+class Weighted(Mechanism):
+    """Weighted degrees for each member, as values, as a tail, or with noise for each row."""
+
+    theorem = "an edge moves two degrees by one each"
+    epsilon: float
+    kind: str = "rows"
+
+    def measure(self, graph, shared, views):
+        m, n = len(views.sources), graph.n_nodes
+        rows = np.tile(graph.degrees * weight_in_a_helper_module(), (m, 1))
+        noise = calibrate(coordinates=n, sensitivity=2, epsilon=self.epsilon)
+        if self.kind == "tail":
+            places = np.tile(np.arange(n), m)
+            yield Tail(places, rows.ravel(), np.arange(m + 1) * n, n, noise, -1e9, densely=True)
+        elif self.kind == "bits":
+            yield Bits(np.flatnonzero(rows[0] > 1), n, self.epsilon)
+        else:
+            yield Statistic(rows, (noise,) * m if self.kind == "of rows" else noise)
+
+    def estimate(self, noised, shared, views):
+        if self.kind == "bits":
+            bits = np.isin(np.arange(len(views.nodes)), noised[0].values)
+            return np.tile(bits.astype(float), (len(views.sources), 1))
+        return noised[0].values.reshape(len(views.sources), -1)
+
+
+def rows_from_outside(kind, sources, *, secret=SECRET):
+    mechanism = Weighted(epsilon=1.0, kind=kind)
+    noise = noise_for(secret, "rows", mechanism, BORN)
+    return make_rows(mechanism, BORN, None, sources, noise)[0]
+
+
+@pytest.mark.parametrize("kind", ["rows", "of rows", "tail"])
+def test_rows_of_a_changed_helper_do_not_share_noise(kind, monkeypatch):
+    before = rows_from_outside(kind, [3, 5])
+    monkeypatch.setattr(weight_in_a_helper_module, "__defaults__", (11.0,))
+    after = rows_from_outside(kind, [3, 5])
+    assert not np.isclose(after - before, 10 * BORN.degrees).any()
+
+
+def test_bits_of_a_changed_helper_do_not_share_noise(monkeypatch):
+    secrets = [bytes([i]) * 32 for i in range(8)]
+    before = [rows_from_outside("bits", [3], secret=secret) for secret in secrets]
+    monkeypatch.setattr(weight_in_a_helper_module, "__defaults__", (0.0,))
+    after = [rows_from_outside("bits", [3], secret=secret) for secret in secrets]
+    flips = [(rows != (BORN.degrees > 1)) for rows in before], [rows != 0 for rows in after]
+    assert not np.array_equal(*flips)
+
+
+@pytest.mark.parametrize("kind", ["rows", "of rows", "tail", "bits"])
+def test_rows_from_outside_are_the_same_in_any_grouping(kind):
+    whole = rows_from_outside(kind, range(8))
+    for some in ([2], [7, 0], [4, 4, 1]):
+        np.testing.assert_array_equal(rows_from_outside(kind, some), whole[some])
+    if kind != "bits":  # which are the same for all rows
+        assert len(np.unique(whole[:, 0])) == 8
 
 
 @pytest.fixture
