@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeveil._internal.files import new_folder
 from edgeveil._internal.words import counted
 from edgeveil.cli.output import Format, print_table, say
 from edgeveil.results.release_folder import ReleaseFolder
@@ -65,27 +63,13 @@ def show_lists(
         return
     made = made.in_words(words)
     if per_member is not None:
-        with filling(per_member) as place:
-            made.write_per_member(place)
+        made.write_per_member(per_member)
         say(f"{per_member}: {counted(len(made.members), 'file')}. Show each only to its member.")
     elif out is None:
         _print_suggestions(made, style)
     say(f"{made.summary}.")
     if len(made.members) == 1 and (remark := made.remark(made.members[0])):
         say(f"{remark[0].upper()}{remark[1:]}.")
-
-
-@contextmanager
-def filling(folder: Path) -> Iterator[Path]:
-    """Where to write the files of a folder: a new one appears when it is whole.
-
-    So the same command can be given again after an interruption.
-    """
-    if folder.exists():
-        yield folder
-        return
-    with new_folder(folder) as unfinished:
-        yield unfinished
 
 
 def _print_suggestions(made: Suggestions, style: Format) -> None:

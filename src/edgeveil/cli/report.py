@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
+from edgeveil._internal.files import new_folder
 from edgeveil._internal.words import counted, date_in_words
 from edgeveil.cli import options
 from edgeveil.cli.options import required_epsilon
@@ -16,8 +19,6 @@ from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.results.nouns import FRIENDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from edgeveil.cli.runner import Run
     from edgeveil.evaluation.results import Result
     from edgeveil.graph.nodes import NodeId
@@ -213,14 +214,26 @@ def _write_page(
     sys.stdout.write(f"{out.resolve()}\n")
 
 
+@contextmanager
+def _filling(folder: Path) -> Iterator[Path]:
+    """Where to write the files of a folder: a new one appears when it is whole.
+
+    So the same command can be given again after an interruption.
+    """
+    if folder.exists():
+        yield folder
+        return
+    with new_folder(folder) as unfinished:
+        yield unfinished
+
+
 def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
     """Write a page for each member, with its own list and what it was charged in all."""
-    from edgeveil.cli.presentation import filling
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.results.suggestions import member_files
 
     files = member_files(made.members, ".html")
-    with filling(folder) as place:
+    with _filling(folder) as place:
         for member, file in zip(made.members, files, strict=True):
             page = page_from_releases([made.only(member)], title=_title(str(member), made))
             if ledger is not None:

@@ -14,15 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-import numpy as np
-import numpy.typing as npt
-
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
 from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked
-from edgeveil.jobs.tasks import ListOptions, Local, Metadata
+from edgeveil.jobs.tasks import Local, Metadata
 from edgeveil.ledger import Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
@@ -53,10 +50,7 @@ class ReleasePrice:
 def prepare(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId] | None,
-    *,
-    indices: npt.NDArray[np.int64] | None = None,
-    lists: ListOptions | None = None,
+    sources: Iterable[NodeId],
     **options: Unpack[ReleaseOptions],
 ) -> ReleaseJob:
     """Check a release, and price it; nothing is charged or drawn.
@@ -67,9 +61,6 @@ def prepare(
     ----------
     graph, mechanism, sources
         As for `edgeveil.release`.
-    indices, lists : optional
-        For callers that have looked up the nodes already: instead of `sources`, and of the ids of
-        candidates.
 
     Other Parameters
     ----------------
@@ -87,7 +78,7 @@ def prepare(
     >>> job.run().sources
     (7, 8)
     """
-    return ReleaseJob(checked(graph, mechanism, sources, options, indices=indices, lists=lists))
+    return ReleaseJob(checked(graph, mechanism, sources, options))
 
 
 class ReleaseJob:

@@ -225,21 +225,17 @@ def ledger_of(given: Any) -> Ledger:
 def checked(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId] | None,
+    sources: Iterable[NodeId],
     options: Options | ReleaseOptions,
-    *,
-    indices: npt.NDArray[np.int64] | None = None,
-    lists: ListOptions | None = None,
 ) -> ReleaseRequest:
     """A request for a release; see `edgeveil.jobs.job.prepare`. Only public values are used."""
     graph = graph_of(graph)
     given: Any = _check_options({name: v for name, v in options.items() if v is not None})
-    given["lists"] = lists or _list_options(graph, mechanism, given)
+    given["lists"] = _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
-    if indices is None:
-        if isinstance(sources, str) or not isinstance(sources, Iterable):
-            raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
-        indices = graph.nodes.indices(sources)
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
+    indices = graph.nodes.indices(sources)
     _, first = np.unique(indices, return_index=True)  # repeats are dropped
     listed = indices[np.sort(first)]
     if len(listed) == 0:
