@@ -179,8 +179,8 @@ def _write_series_page(series: Current, run: Run, out: Path) -> None:
     assert run.ledger is not None
     name, epsilon = run.how.label or "this graph", series.mechanism.epsilon
     about = f"Series {name}: epsilon = {epsilon:g} for all lists of a member together"
-    if series.about.until:
-        snapshot = series.history.snapshots[series.about.until - 1]
+    if series.manifest.until:
+        snapshot = series.history.snapshots[series.manifest.until - 1]
         about += f", as of its snapshot {snapshot.number} ({date_in_words(snapshot.date or '')})"
     if run.how.dry_run:
         say(f"Dry run. {about}: nobody is charged for its lists.")

@@ -96,7 +96,7 @@ def sums_from(job: ReleaseJob) -> Release:
     """Run a job for sums, whose one row stands for everybody."""
     mechanism, graph = job.request.mechanism, job.request.graph
     assert isinstance(mechanism, Aggregation)
-    rows, about = job.run_shared()
+    rows, metadata = job.run_shared()
     names = () if mechanism.values is None else mechanism.values.names
     if graph.directed:
         names = tuple(f"{way} {name}" for way in ("followed:", "followers:") for name in names)
@@ -105,8 +105,8 @@ def sums_from(job: ReleaseJob) -> Release:
         sources=tuple(graph.nodes),
         columns=NodeSet.of(names) if names else NodeSet.range(mechanism.dimension),
         output="embeddings",
-        guarantee=replace(about.guarantee, n_members=graph.n_nodes),
-        provenance=about.provenance,
+        guarantee=replace(metadata.guarantee, n_members=graph.n_nodes),
+        provenance=metadata.provenance,
     )
 
 

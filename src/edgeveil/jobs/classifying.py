@@ -124,11 +124,11 @@ def predictions_from(job: ReleaseJob) -> Predictions:
         telling = replace(mechanism.data, report=lambda step: progress(step, _STEPS))
         job = job.changed(mechanism=replace(mechanism, data=telling))
         progress(0, _STEPS)
-    outcome, about = job.run_shared()
+    outcome, metadata = job.run_shared()
     if progress is not None:
         progress(_STEPS, _STEPS)
-    guarantee = replace(about.guarantee, n_members=job.request.graph.n_nodes)
-    return _predictions(mechanism, outcome, Metadata(guarantee, about.provenance))
+    guarantee = replace(metadata.guarantee, n_members=job.request.graph.n_nodes)
+    return _predictions(mechanism, outcome, Metadata(guarantee, metadata.provenance))
 
 
 def classifier(
@@ -192,7 +192,7 @@ def _check_classes(classes: tuple[NodeId, ...], counts: Any) -> None:
         )
 
 
-def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> Predictions:
+def _predictions(mechanism: NodeClasses, outcome: Outcome, metadata: Metadata) -> Predictions:
     """The predictions for the targets: who listens and has no label."""
     data, roles = mechanism.data, mechanism.data.roles
     labels, rows = data.labels, roles.listeners
@@ -226,7 +226,7 @@ def _predictions(mechanism: NodeClasses, outcome: Outcome, about: Metadata) -> P
             sums=_blocks(outcome, mechanism.blocks, ~asked),
             validates=roles.validates[rows[~asked]],
         ),
-        **about._asdict(),
+        **metadata._asdict(),
     )
 
 

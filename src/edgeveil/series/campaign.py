@@ -36,7 +36,7 @@ class Current(NamedTuple):
     place: SeriesFolder
     history: History
     mechanism: Suggest
-    about: SeriesManifest  # as of its last refresh; before the first, of the one that was begun
+    manifest: SeriesManifest  # as of its last refresh; before the first, of the one that was begun
 
 
 def series_campaign(
@@ -129,13 +129,13 @@ def current_series(
             f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "
             "that does, restore it, or renew the series (edgeveil ledger renew)"
         )
-    for about in (place.about(), place.pending()):
-        note = None if about is None else ledger.note(about.series)
-        if about is None or note is None:
+    for manifest in (place.manifest(), place.pending()):
+        note = None if manifest is None else ledger.note(manifest.series)
+        if manifest is None or note is None:
             continue
         mechanism = Suggest(**json.loads(note["parameters"]))
-        if ledger.campaign_key(series_campaign(mechanism, history, label, {})) == about.series:
-            return Current(place, history, mechanism, about)
+        if ledger.campaign_key(series_campaign(mechanism, history, label, {})) == manifest.series:
+            return Current(place, history, mechanism, manifest)
     raise LedgerError(
         f"{place.path} was restored from an older copy: it does not know the series of "
         f"{label or 'this graph'}. Restore the newer copy, or renew (edgeveil ledger renew)"

@@ -41,15 +41,15 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
     ParameterError
         If the series in it has another label.
     """
-    about, noted = place.about() or SeriesManifest(""), _noted(history)
-    for entry in (about.entry, noted.entry):  # also if the series was renewed since
+    manifest, noted = place.manifest() or SeriesManifest(""), _noted(history)
+    for entry in (manifest.entry, noted.entry):  # also if the series was renewed since
         if entry[0] and ledger.entry(entry[0]) != entry:
             raise LedgerError(
                 f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
                 "another ledger, or was restored from an older copy. Windows drawn since then must "
                 "not be drawn again: restore the newer ledger"
             )
-    series = {one.series for one in (about, place.pending()) if one}
+    series = {one.series for one in (manifest, place.pending()) if one}
     labels = {plain_label(one.label) for one in ledger.charges() if one.campaign in series}
     if labels - {plain_label(label)}:
         raise ParameterError(f"{place.path} holds the series of another label")
@@ -65,31 +65,31 @@ def check_copies(
     LedgerError
         If ledger, history and state do not match. Call `check_folder` first.
     """
-    about, pending, noted = (
-        place.about() or SeriesManifest(series),
+    manifest, pending, noted = (
+        place.manifest() or SeriesManifest(series),
         place.pending(),
         _noted(history),
     )
-    if about.series != series:  # a first refresh, or a renewed series
-        about = SeriesManifest(series)
+    if manifest.series != series:  # a first refresh, or a renewed series
+        manifest = SeriesManifest(series)
     begun = pending.until if pending and pending.series == series else 0
-    known = [one for one in (about, pending) if one and one.series == series and one.until]
-    if about.until > number or any(token_of(history, one.until) != one.token for one in known):
+    known = [one for one in (manifest, pending) if one and one.series == series and one.until]
+    if manifest.until > number or any(token_of(history, one.until) != one.token for one in known):
         raise LedgerError(
             f"{history.path} was restored from an older copy: this series was refreshed with "
-            f"snapshot {max(about.until, begun)} of it. Restore the newer history, or renew"
+            f"snapshot {max(manifest.until, begun)} of it. Restore the newer history, or renew"
         )
-    if noted.series == series and noted.until > about.until and noted.until != begun:
+    if noted.series == series and noted.until > manifest.until and noted.until != begun:
         raise LedgerError(
             f"{place.path} was restored from an older copy: snapshot {noted.until} was refreshed, "
             "and it does not know. Restore the newer copy, or renew"
         )
-    _check_windows(ledger, place, history, about, begun)
-    return about
+    _check_windows(ledger, place, history, manifest, begun)
+    return manifest
 
 
 def _check_windows(
-    ledger: Ledger, place: SeriesFolder, history: History, about: SeriesManifest, begun: int
+    ledger: Ledger, place: SeriesFolder, history: History, manifest: SeriesManifest, begun: int
 ) -> None:
     """Refuse unless the ledger and the state have the same windows, member by member.
 
@@ -98,8 +98,8 @@ def _check_windows(
     a copy of the folder with windows of its own is noticed.
     """
     charges = [one for one in ledger.charges() if one.note.get("series") == history.identity]
-    ends = {one.seq: int(one.note["until"]) for one in charges if _is_window(one, about.series)}
-    later = [one for one in charges if one.seq in ends and one.seq > about.entry[0]]
+    ends = {one.seq: int(one.note["until"]) for one in charges if _is_window(one, manifest.series)}
+    later = [one for one in charges if one.seq in ends and one.seq > manifest.entry[0]]
     same = all(not one.released and ends[one.seq] == begun for one in later)
     for one in later:
         del ends[one.seq]
@@ -110,7 +110,7 @@ def _check_windows(
     since = {name: returns[seq] for seq, name in ledger.rows_at(sorted(returns))}
     counts, last = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
     earlier = set[str]()  # whose windows belong to somebody who was forgotten
-    charged, _ = place.marks(len(nodes), about)
+    charged, _ = place.marks(len(nodes), manifest)
     for seq, name in ledger.rows_at(sorted(ends)):
         at = index.get(name, -1)
         if at < 0 or not charged[at] or ends[seq] < since.get(name, 0):
@@ -118,7 +118,7 @@ def _check_windows(
         else:
             counts[at] += 1
             last[at] = max(last[at], ends[seq])
-    held = place.windows(len(nodes), about)
+    held = place.windows(len(nodes), manifest)
     for recorded, drawn in zip((counts, last), held, strict=True):
         drawn[history.forgotten] = 0  # erased from the state by the next refresh
         same &= np.array_equal(recorded, drawn)

@@ -212,12 +212,12 @@ class History:
     @property
     def identity(self) -> str:
         """A random id, unique to this history; it changes when the history starts anew."""
-        return self._state.about.identity
+        return self._state.manifest.identity
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
         """The public data of every snapshot; number i is ``snapshots[i - 1]``."""
-        return self._state.about.snapshots
+        return self._state.manifest.snapshots
 
     def __len__(self) -> int:
         """Number of snapshots: the number of the latest one."""
@@ -239,7 +239,7 @@ class History:
     @property
     def forgotten(self) -> IntArray:
         """Indices of forgotten members, in increasing order: without edges or id, never reused."""
-        return np.array(self._state.about.forgotten, dtype=np.int64)
+        return np.array(self._state.manifest.forgotten, dtype=np.int64)
 
     @property
     def directed(self) -> bool:
@@ -285,7 +285,7 @@ class History:
         """
         assert self.graph.first_seen is not None
         counts = np.zeros(UNKNOWN + 1, dtype=np.int64)
-        for at in self._state.about.returned:  # in their own rows edges are born
+        for at in self._state.manifest.returned:  # in their own rows edges are born
             counts -= np.bincount(self.first_seen(at), minlength=len(counts))
         for start in range(0, len(self.graph.first_seen), _BLOCK):  # takes 8 bytes for each
             block = self.graph.first_seen[start : start + _BLOCK]
@@ -341,8 +341,8 @@ class History:
         when = None if date is None else _as_date(date)
         with writing(self.path):
             old = read_state(self.path, verify=False)
-            about, number = old.about, len(old.about.snapshots) + 1
-            last = about.snapshots[-1] if about.snapshots else None
+            manifest, number = old.manifest, len(old.manifest.snapshots) + 1
+            last = manifest.snapshots[-1] if manifest.snapshots else None
             repeated = _is_repeated(last, when)
             if number > 1 and graph.directed != old.graph.directed:
                 kinds = ("without directions", "with directions")
@@ -353,14 +353,16 @@ class History:
             full = f"a history has at most {MOST_SNAPSHOTS:,} snapshots"
             if number > MOST_SNAPSHOTS and not repeated:
                 raise ParameterError(full)
-            nodes, places = grow(old.graph.nodes, graph.nodes, about.forgotten)
+            nodes, places = grow(old.graph.nodes, graph.nodes, manifest.forgotten)
             present = np.zeros(len(nodes), np.bool_)
             present[places] = True
             same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
-            joined = np.unique(places[places >= len(old.present)]).tolist() if about.marks else ()
-            marks = set(about.marks)
-            back = [at for at in joined if about.mark_of(nodes[at]) in marks]
-            returned = (*about.returned, *back)
+            joined = (
+                np.unique(places[places >= len(old.present)]).tolist() if manifest.marks else ()
+            )
+            marks = set(manifest.marks)
+            back = [at for at in joined if manifest.mark_of(nodes[at]) in marks]
+            returned = (*manifest.returned, *back)
             merge = Merge(old.graph, old.current, graph, places, len(nodes), number, returned)
 
             def rows() -> Iterator[Rows]:
@@ -379,7 +381,7 @@ class History:
             try:
                 write_state(
                     self.path,
-                    replace(about, snapshots=(*about.snapshots, made), returned=returned),
+                    replace(manifest, snapshots=(*manifest.snapshots, made), returned=returned),
                     nodes,
                     present,
                     rows(),
@@ -413,18 +415,18 @@ class History:
         """
         with writing(self.path):
             old = read_state(self.path, verify=False)
-            about = HistoryManifest.new(old.about.snapshots, old.about.forgotten)
-            rows = rows_anew(old.graph, old.current, len(about.snapshots))
-            self._rewrite(old, about, old.graph.nodes, rows)
+            manifest = HistoryManifest.new(old.manifest.snapshots, old.manifest.forgotten)
+            rows = rows_anew(old.graph, old.current, len(manifest.snapshots))
+            self._rewrite(old, manifest, old.graph.nodes, rows)
         self._state = read_state(self.path, verify=False)
 
     def _rewrite(
-        self, old: State, about: HistoryManifest, nodes: NodeSet, rows: Iterator[Rows]
+        self, old: State, manifest: HistoryManifest, nodes: NodeSet, rows: Iterator[Rows]
     ) -> None:
         """Write a state with the same snapshots."""
         write_state(
             self.path,
-            about,
+            manifest,
             nodes,
             old.present,
             rows,
@@ -471,15 +473,15 @@ class History:
             mask = np.zeros(old.graph.n_nodes, np.bool_)
             mask[gone] = True
             if len(gone):
-                about = old.about
-                marks = {*about.marks, *map(about.mark_of, nodes.take(gone))}
-                about = replace(
-                    about,
-                    forgotten=tuple(sorted({*about.forgotten, *gone.tolist()})),
+                manifest = old.manifest
+                marks = {*manifest.marks, *map(manifest.mark_of, nodes.take(gone))}
+                manifest = replace(
+                    manifest,
+                    forgotten=tuple(sorted({*manifest.forgotten, *gone.tolist()})),
                     marks=tuple(sorted(marks)),
                 )
                 kept = without_ids(nodes, gone)
-                self._rewrite(old, about, kept, rows_without(old.graph, old.current, mask))
+                self._rewrite(old, manifest, kept, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 

@@ -117,7 +117,7 @@ class HistoryManifest:
 class State:
     """An open state; its arrays are memory-mapped and stay valid if the state is removed."""
 
-    about: HistoryManifest
+    manifest: HistoryManifest
     graph: Graph
     current: npt.NDArray[np.bool_]
     present: npt.NDArray[np.bool_]
@@ -180,7 +180,7 @@ def _sweep(path: Path) -> None:
 
 
 def _leftovers(path: Path) -> Iterator[Path]:
-    state = _read_about(path).state if (path / "history.json").exists() else None
+    state = _read_manifest(path).state if (path / "history.json").exists() else None
     for place in path.iterdir():
         if place.name.startswith((".history.json.", "state-")) and place.name != state:
             yield place
@@ -193,11 +193,11 @@ def read_state(path: Path, *, verify: bool) -> State:
     if not is_private_folder(path):
         raise InputError(f"{path} must be a folder that belongs to you and only you can read")
     for _ in range(_TRIES):
-        about = _read_about(path)
+        manifest = _read_manifest(path)
         try:
-            return _open_state(path, about, verify)
+            return _open_state(path, manifest, verify)
         except InputError:
-            if _read_about(path).state == about.state:
+            if _read_manifest(path).state == manifest.state:
                 raise
     raise InputError(f"the history in {path} keeps changing while it is opened; try again")
 
@@ -217,7 +217,7 @@ def tidy_up(path: Path) -> None:
                 pass
 
 
-def _read_about(path: Path) -> HistoryManifest:
+def _read_manifest(path: Path) -> HistoryManifest:
     strange = InputError(f"{path} is not a history: edgeveil did not write its history.json")
     try:
         text = (path / "history.json").read_bytes()
@@ -237,7 +237,7 @@ def _read_about(path: Path) -> HistoryManifest:
         )
     try:
         snapshots = tuple(Snapshot(**one) for one in said["snapshots"])
-        about = HistoryManifest(
+        manifest = HistoryManifest(
             str(said["identity"]),
             str(said["state"]),
             snapshots,
@@ -249,9 +249,9 @@ def _read_about(path: Path) -> HistoryManifest:
     except (KeyError, TypeError, ValueError) as error:
         raise strange from error
     numbers = [one.number for one in snapshots]
-    if numbers != list(range(1, len(numbers) + 1)) or not _is_name(about.state):
+    if numbers != list(range(1, len(numbers) + 1)) or not _is_name(manifest.state):
         raise strange
-    return about
+    return manifest
 
 
 def _is_name(state: str) -> bool:
@@ -259,8 +259,8 @@ def _is_name(state: str) -> bool:
     return state.startswith("state-") and state.removeprefix("state-").isalnum()
 
 
-def _open_state(path: Path, about: HistoryManifest, verify: bool) -> State:
-    folder = path / about.state
+def _open_state(path: Path, manifest: HistoryManifest, verify: bool) -> State:
+    folder = path / manifest.state
     damaged = InputError(f"the history in {path} is damaged: its arrays do not fit")
     graph = open_graph(folder, verify=verify)
     arrays: dict[str, npt.NDArray[Any]] = {}
@@ -273,24 +273,28 @@ def _open_state(path: Path, about: HistoryManifest, verify: bool) -> State:
     current, present, first_seen = arrays["current"], arrays["present"], graph.first_seen
     if first_seen is None or len(current) != len(first_seen) or len(present) != graph.n_nodes:
         raise damaged
-    gone, back = (np.array(some, dtype=np.int64) for some in (about.forgotten, about.returned))
+    gone, back = (
+        np.array(some, dtype=np.int64) for some in (manifest.forgotten, manifest.returned)
+    )
     both = np.concatenate([gone, back])
     if len(both) and not (both.min() >= 0 and both.max() < graph.n_nodes):
         raise damaged
     # Only `verify` passes over all of `first_seen`: they are not used as indices, so this is safe
     if verify:
-        future = np.max(first_seen, where=first_seen != UNKNOWN, initial=0) > len(about.snapshots)
+        future = np.max(first_seen, where=first_seen != UNKNOWN, initial=0) > len(
+            manifest.snapshots
+        )
         unborn = np.setdiff1d(graph.indices[current & (first_seen == UNKNOWN)], back)
         if future or present[gone].any() or len(unborn):
             raise damaged
     for array in (current, present):
         array.setflags(write=False)
-    return State(about, graph, current, present)
+    return State(manifest, graph, current, present)
 
 
 def write_state(
     path: Path,
-    about: HistoryManifest,
+    manifest: HistoryManifest,
     nodes: NodeSet,
     present: npt.NDArray[np.bool_],
     rows: Iterable[Rows],
@@ -300,7 +304,7 @@ def write_state(
 ) -> None:
     """Write the next state and make it current; the caller holds the lock.
 
-    `about` names the state before it. If `rows` raises, nothing changes.
+    `manifest` names the state before it. If `rows` raises, nothing changes.
     """
     folder = path / f"state-{secrets.token_hex(8)}"
     try:
@@ -320,7 +324,7 @@ def write_state(
             more=("current", "present"),
         )
         sync_folder(path)
-        held = {"format": _FORMAT, "version": _VERSION, **asdict(about), "state": folder.name}
+        held = {"format": _FORMAT, "version": _VERSION, **asdict(manifest), "state": folder.name}
         write_note(path / "history.json", held)
     except BaseException:
         if not _counts(path, folder.name):  # an error may come after it became current
@@ -330,6 +334,6 @@ def write_state(
 
 def _counts(path: Path, state: str) -> bool:
     try:
-        return _read_about(path).state == state
+        return _read_manifest(path).state == state
     except InputError:
         return False

@@ -394,7 +394,7 @@ class _Refresh:
         )
 
     @cached_property
-    def about(self) -> SeriesManifest:
+    def manifest(self) -> SeriesManifest:
         """The state to go on from; LedgerError if ledger, history and state do not match."""
         ledger, history = self.job.ledger, self.history
         return check_copies(ledger, self.place, history, self.key, self.number)
@@ -402,7 +402,7 @@ class _Refresh:
     @cached_property
     def marks(self) -> tuple[Mask, npt.NDArray[np.uint16]]:
         """For every node, whether it was charged, and the end of its last window."""
-        charged, last = self.place.marks(len(self.names), self.about)
+        charged, last = self.place.marks(len(self.names), self.manifest)
         last[self.history.forgotten] = 0  # the forgotten have no name
         return charged, last
 
@@ -430,7 +430,7 @@ class _Refresh:
     def _begin(self) -> None:
         """Check that nothing is an older copy; record durably what is worked on."""
         self._check_degrees()
-        if self.about.until == self.number:  # it may have been interrupted after the commit
+        if self.manifest.until == self.number:  # it may have been interrupted after the commit
             self._erase_drawn()
         self.place.begin(self._begun)
         note_work(self.job.ledger, self.history, self.key, self.number)
@@ -438,14 +438,14 @@ class _Refresh:
     @property
     def _begun(self) -> SeriesManifest:
         token = token_of(self.history, self.number)
-        return replace(self.about, until=self.number, token=token)
+        return replace(self.manifest, until=self.number, token=token)
 
     def _task(self) -> tuple[Task, str]:
         """What draws the windows, and the digest of the series' degrees, which it uses."""
         ledger, graph = self.job.ledger, self.history.graph
         degrees = ledger.shared(self.series)
         if degrees is None:  # nobody was charged, so nothing is left to finish
-            note_work(ledger, self.history, self.key, self.about.until)
+            note_work(ledger, self.history, self.key, self.manifest.until)
             self.place.finish()
             raise BudgetError("no member's budget allows a series: nothing was charged")
         window = next_window(self.job.mechanism, self.marks[1], self.number)
@@ -476,7 +476,7 @@ class _Refresh:
             return
         note = ledger.note(degrees.key) or {}
         moved_on = number != len(self.history.snapshots)
-        if self.about.until or moved_on or note.get("first") != token_of(self.history, number):
+        if self.manifest.until or moved_on or note.get("first") != token_of(self.history, number):
             raise LedgerError(
                 f"the degrees of this series belong to its first snapshot, and {number} is not it "
                 f"or was refreshed before: {ledger.location} was restored from an older copy, "
@@ -513,7 +513,7 @@ class _Refresh:
         # Members charged since then were charged by this refresh, before it was interrupted.
         charges = self.job.ledger.rows_of(self.series, [self.names[i] for i in unpaid])
         charged = {i: charges.get(self.names[i], 0) for i in unpaid}
-        begun = self.about.entry[0]
+        begun = self.manifest.entry[0]
         first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
         back = [i for i in unpaid if present[i] and 0 < charged[i] <= begun]
         able = self._charge(self.series, first)
@@ -546,7 +546,7 @@ class _Refresh:
         recorded = job.ledger.open_batches(self.windows)
         begun = {name for batch in recorded for name in batch.members}
         due |= np.array([name in begun for name in self.names], dtype=np.bool_)
-        for known in self.place.shards(n, self.about):
+        for known in self.place.shards(n, self.manifest):
             shard = known.without(history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             shard = replace(shard, charged=shard.charged | newcomers[here])

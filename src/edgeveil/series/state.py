@@ -189,7 +189,7 @@ class SeriesFolder:
         with locked(self.path / "lock", f"another process is refreshing {self.path}"):
             yield
 
-    def about(self) -> SeriesManifest | None:
+    def manifest(self) -> SeriesManifest | None:
         """The content of series.json; None before the first refresh."""
         return self._read("series.json")
 
@@ -214,16 +214,16 @@ class SeriesFolder:
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(damaged) from error
 
-    def begin(self, about: SeriesManifest) -> None:
+    def begin(self, manifest: SeriesManifest) -> None:
         """Record durably which snapshot is worked on, before anything is charged."""
-        write_note(self.path / "pending.json", {"format": _FORMAT, **vars(about)})
+        write_note(self.path / "pending.json", {"format": _FORMAT, **vars(manifest)})
 
-    def commit(self, about: SeriesManifest) -> None:
+    def commit(self, manifest: SeriesManifest) -> None:
         """Commit a new state, and remove the old one."""
-        sync_folder(self.path / about.state)
-        old = self.about()
-        write_note(self.path / "series.json", {"format": _FORMAT, **vars(about)})
-        if old is not None and old.state and old.state != about.state:
+        sync_folder(self.path / manifest.state)
+        old = self.manifest()
+        write_note(self.path / "series.json", {"format": _FORMAT, **vars(manifest)})
+        if old is not None and old.state and old.state != manifest.state:
             remove_folder(self.path / old.state)
 
     def finish(self) -> None:
@@ -233,9 +233,9 @@ class SeriesFolder:
 
     def new_state(self) -> Path:
         """An empty folder for the next state; remove what an interrupted refresh left there."""
-        about = self.about()
+        manifest = self.manifest()
         for left in self.path.glob("state-*"):
-            if about is None or left.name != about.state:
+            if manifest is None or left.name != manifest.state:
                 remove_folder(left)
         folder = self.path / f"state-{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
@@ -244,51 +244,51 @@ class SeriesFolder:
     def shards(
         self,
         n_nodes: int,
-        about: SeriesManifest | None = None,
+        manifest: SeriesManifest | None = None,
         of: npt.NDArray[np.integer] | None = None,
     ) -> Iterator[Shard]:
         """The committed state of all members, shard by shard.
 
         With `of`: only the shards that hold these nodes.
         """
-        about = about or self.about() or SeriesManifest("")
+        manifest = manifest or self.manifest() or SeriesManifest("")
         firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
         for first in map(int, firsts):
-            size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
+            size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, manifest.n_nodes))
             # A missing file must not count as an empty one: its windows would be drawn again.
             if known:
-                yield Shard.read(self.path / about.state, first, known).grown(size)
+                yield Shard.read(self.path / manifest.state, first, known).grown(size)
             else:
                 yield Shard.empty(first, size)
 
     def marks(
-        self, n_nodes: int, about: SeriesManifest | None = None
+        self, n_nodes: int, manifest: SeriesManifest | None = None
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
         """For every node, whether it was charged, and the snapshot that ended its last window."""
-        charged, last = self._columns(n_nodes, about, "charged", "last")
+        charged, last = self._columns(n_nodes, manifest, "charged", "last")
         return charged.astype(np.bool_), last
 
     def windows(
-        self, n_nodes: int, about: SeriesManifest
+        self, n_nodes: int, manifest: SeriesManifest
     ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """For every node, how many windows were drawn, and the snapshot that ended the last one."""
-        windows, last = self._columns(n_nodes, about, "windows", "last")
+        windows, last = self._columns(n_nodes, manifest, "windows", "last")
         return windows, last
 
     def _columns(
-        self, n_nodes: int, about: SeriesManifest | None, *names: str
+        self, n_nodes: int, manifest: SeriesManifest | None, *names: str
     ) -> list[npt.NDArray[np.uint16]]:
         """Columns of the committed state, of all nodes; the evidence is not read."""
-        about = about or self.about() or SeriesManifest("")
-        if about.n_nodes > n_nodes:
+        manifest = manifest or self.manifest() or SeriesManifest("")
+        if manifest.n_nodes > n_nodes:
             raise LedgerError(
                 f"{self.path} has more members than its history: one of them was restored from an "
                 "older copy"
             )
         columns = [np.zeros(n_nodes, np.uint16) for _ in names]
-        for first in range(0, about.n_nodes, SHARD):
-            its = slice(first, min(first + SHARD, about.n_nodes))
-            with _opened(self.path / about.state, first) as held:
+        for first in range(0, manifest.n_nodes, SHARD):
+            its = slice(first, min(first + SHARD, manifest.n_nodes))
+            with _opened(self.path / manifest.state, first) as held:
                 found = [held[name] for name in names]
                 _check_lengths(its.stop - first, *found)
             for column, part in zip(columns, found, strict=True):

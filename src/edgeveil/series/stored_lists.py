@@ -21,10 +21,10 @@ from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.keys import parameters_of
 from edgeveil.jobs.request import Progress, ledger_of
 from edgeveil.jobs.stored import read_shared
+from edgeveil.jobs.tasks import Metadata
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised
 from edgeveil.results.provenance import Provenance
 from edgeveil.results.release_folder import ReleaseFolder, file_of
@@ -55,7 +55,7 @@ class StoredLists:
         among: Candidates,
     ) -> None:
         self._place, self._history, self._mechanism = place, history, mechanism
-        self._shared, self._state, self._candidates = shared, place.about(), among
+        self._shared, self._state, self._candidates = shared, place.manifest(), among
 
     @cached_property
     def _paid(self) -> Any:
@@ -84,12 +84,12 @@ class StoredLists:
 
     def write(self, folder: Path, k: int, progress: Progress | None = None) -> ReleaseFolder:
         """Write all lists to a folder."""
-        about = self._about(self.n_lists)
+        metadata = self._metadata(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
             for number, part in enumerate(self.parts(k, progress))
         )
-        return ReleaseFolder.write(folder, "suggestions", *about, files)
+        return ReleaseFolder.write(folder, "suggestions", *metadata, files)
 
     def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
         """Write one file per member to a new folder, which appears only when it is complete."""
@@ -112,10 +112,10 @@ class StoredLists:
                 progress(done, len(everybody))
 
     def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
-        if self._place.about() != self._state:
+        if self._place.manifest() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         history, mechanism = self._history, self._mechanism
-        about, claim = self._about(len(wanted)), mechanism.guarantee(1)
+        metadata, claim = self._metadata(len(wanted)), mechanism.guarantee(1)
         wanted = np.array(list(dict.fromkeys(wanted.tolist())))
         for shard in self._place.shards(len(history.nodes), self._state, of=wanted):
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
@@ -140,15 +140,14 @@ class StoredLists:
                     lists=made,
                     friends=np.array(friends, dtype=np.int64),
                     k=k,
-                    guarantee=about[0],
-                    provenance=about[1],
+                    **metadata._asdict(),
                 )
 
-    def _about(self, n_members: int) -> tuple[Guarantee, Provenance]:
+    def _metadata(self, n_members: int) -> Metadata:
         guarantee = guarantee_of_series(self._history, self._mechanism, max(n_members, 1))
         assert self._state is not None  # there was a refresh
         snapshot = self._history.snapshots[self._state.until - 1]
-        return guarantee, Provenance(
+        provenance = Provenance(
             mechanism="series of lists",
             parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},
             version=version("edgeveil"),
@@ -156,6 +155,7 @@ class StoredLists:
             ledger=True,
             created=snapshot.date or "",
         )
+        return Metadata(guarantee, provenance)
 
 
 def open_series(
@@ -166,7 +166,7 @@ def open_series(
 ) -> StoredLists:
     """The lists of a series as of its last refresh, of these candidates."""
     shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
-    if not now.about.state or shared is None or not shared.stored:
+    if not now.manifest.state or shared is None or not shared.stored:
         raise LedgerError(
             f"the first refresh of {now.place.path} was interrupted: run the same command again"
         )
@@ -223,7 +223,7 @@ def read_series_lists(
             wanted = candidates_in(now.history, among, pairs)
             return open_series(now, ledger, label, wanted).suggestions(members, length)
         except LedgerError:
-            if not left or now.place.about() == now.about:
+            if not left or now.place.manifest() == now.manifest:
                 raise
     raise AssertionError  # the last try returns or raises
 

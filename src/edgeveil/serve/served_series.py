@@ -118,7 +118,7 @@ class SeriesLists:
         self.published: PublishedLists | None = None  # None: none can be shown now
         kept_lists(copies, self._series, ledger)
         now = self._checked()
-        if now is None or not now.about.state:
+        if now is None or not now.manifest.state:
             raise LedgerError(
                 f"the series of {label or 'this graph'} has no lists yet: edgeveil refresh makes "
                 "them, and then the service can start"
@@ -171,7 +171,7 @@ class SeriesLists:
             same = self._now if self._seen is not None and self._seen[0] == seen[0] else None
             now = self._now = self._checked(same)
             # Renewed, and not refreshed since: the lists of the old series stay until then.
-            ready = now is None or not now.about.state or self._take_copies(now)
+            ready = now is None or not now.manifest.state or self._take_copies(now)
         except EdgeveilError as error:
             if not isinstance(error, UnusableError):  # the ledger may not know what would be shown
                 self.published, self._seen = None, None
@@ -199,7 +199,7 @@ class SeriesLists:
             try:
                 now = now or current_series(self.ledger, self.label, self._folder)
                 if now is not None:
-                    about = now.about
+                    about = now.manifest
                     check_folder(self.ledger, now.place, now.history, self.label)
                     check_copies(self.ledger, now.place, now.history, about.series, about.until)
                 return now
@@ -219,8 +219,8 @@ class SeriesLists:
         gone = now.history.forgotten.tobytes()
         return {
             "series": self._series,
-            "snapshot": now.about.until,
-            "state": now.about.state,
+            "snapshot": now.manifest.until,
+            "state": now.manifest.state,
             "length": self.k,
             **({} if self.nouns == FRIENDS else {"words": list(vars(self.nouns).values())}),
             "forgotten": hashlib.sha256(gone).hexdigest(),
@@ -243,7 +243,7 @@ class SeriesLists:
         self.choices.forget(history.nodes)
         self._describe(now)
         self.published = PublishedLists(
-            now.about.until, history.identity, history.nodes, history.present, kept
+            now.manifest.until, history.identity, history.nodes, history.present, kept
         )
         for other in kept_lists(self._copies, self._series, self.ledger):
             if other.path != kept.path:
@@ -262,7 +262,7 @@ class SeriesLists:
         try:
             for part in series.parts(self.k + RESERVE):
                 made = part.in_words(self.nouns)
-                _put(lists, made, render(made, now.about.until, revision))
+                _put(lists, made, render(made, now.manifest.until, revision))
                 self.left -= len(part.members)
                 if self._stopped.is_set() or self._files() != files:
                     return False
@@ -271,7 +271,7 @@ class SeriesLists:
                 raise
             return False
         lists.flush()
-        lists.bind(now.about.entry)  # from here on they are complete
+        lists.bind(now.manifest.entry)  # from here on they are complete
         return self._take_copies(now)
 
     # -- what members and the curator hide --------------------------------------------------
@@ -328,7 +328,9 @@ class SeriesLists:
         members = [self._stale.pop() for _ in range(len(self._stale))]
         places = {member: published.nodes.find(member) for member in members}
         there = [member for member, at in places.items() if at is not None and published.get(at)]
-        same = now.history.identity == published.history and now.about.until == published.snapshot
+        same = (
+            now.history.identity == published.history and now.manifest.until == published.snapshot
+        )
         if not there or not same:  # another state: to be copied as a whole
             return
         revision, among = self._among(now.history)
