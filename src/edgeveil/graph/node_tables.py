@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import is_whole
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.graph import lines
@@ -73,22 +72,12 @@ def read_labels(given: Any, nodes: NodeSet) -> NodeLabels:
 
 def _coded(entries: list[Any]) -> tuple[Indices, Indices, list[NodeId]]:
     """The entries that name a class, the classes as codes, and their names; once each per class."""
-    seen: dict[Any, tuple[int, ...]] = {}  # an entry is mostly one that came before
     number: dict[NodeId, int] = {}
     told, codes = list[int](), list[int]()
     for i, entry in enumerate(entries):
-        try:
-            named = seen.get((entry.__class__, entry))
-            key: Any = (entry.__class__, entry)
-        except TypeError:  # a list
-            named = key = None
-        if named is None:
-            named = tuple(number.setdefault(name, len(number)) for name in _classes_in(entry))
-            if key is not None and (named or entry is None or isinstance(entry, int | str)):
-                seen[key] = named
-        for code in named:
+        for name in _classes_in(entry):
             told.append(i)
-            codes.append(code)
+            codes.append(number.setdefault(name, len(number)))
     return np.array(told, dtype=np.int64), np.array(codes, dtype=np.int64), list(number)
 
 
@@ -139,22 +128,20 @@ def _classes_in(value: Any) -> list[NodeId]:
     """The classes that an entry names; none if it is missing."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return [name for part in value for name in _classes_in(part)]
-    if value is None:
-        return []
-    if isinstance(value, bool):
-        return [int(value)]
+    if isinstance(value, str):
+        return [value] if value else []
     if isinstance(value, float):
         if math.isnan(value):
             return []
         if not value.is_integer():
             raise ParameterError(f"a class is an integer or text, got {value!r}")
         value = int(value)
-    if is_whole(value):
+    if isinstance(value, int):
         return [] if value == _UNLABELLED else [int(value)]
-    if isinstance(value, str):
-        return [value] if value else []
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [name for part in value for name in _classes_in(part)]
+    if value is None:
+        return []
     if value is _pandas_missing():
         return []
     raise ParameterError(f"a class is an integer or text, got {value!r}")
