@@ -106,17 +106,17 @@ def _best_floor(of_friends: Vector, n: int, epsilon: float) -> float:
     return float(floors[np.argmin(bias + noise)])
 
 
-def expected_sums(friends: Indices, known: DegreeEstimates, weights: Vector) -> Vector:
+def expected_sums(friends: Indices, released: DegreeEstimates, weights: Vector) -> Vector:
     """Expected two-hop sums if edges depended on degrees alone; `friends` is not empty.
 
     Nodes u and v are joined with probability 1 - exp(-d_u d_v / sum d): about d_u d_v / sum d,
     but never more than 1. Computed on a grid of degrees d_v, interpolated, and scaled to the known
     total, the sum of weight times degree over the friends.
     """
-    of_friends = known.of_friends[friends]
-    total = known.degrees.sum() + (of_friends - known.degrees[friends]).sum()
-    joined = -np.expm1(-np.outer(known.grid, of_friends / total))
-    expected = known.interpolate((joined * weights).sum(axis=1), friends)
+    of_friends = released.of_friends[friends]
+    total = released.degrees.sum() + (of_friends - released.degrees[friends]).sum()
+    joined = -np.expm1(-np.outer(released.grid, of_friends / total))
+    expected = released.interpolate((joined * weights).sum(axis=1), friends)
     expected *= (weights @ of_friends) / expected.sum()
     return expected
 
@@ -210,7 +210,7 @@ def complete_rows(
     views: LocalViews,
     weights: Vector,
     floors: Vector,
-    known: DegreeEstimates,
+    released: DegreeEstimates,
     scale: float,
     restart: float,
 ) -> None:
@@ -221,7 +221,7 @@ def complete_rows(
     """
     for i, (row, source) in enumerate(zip(rows, views.sources, strict=True)):
         weight = weights[views.starts[i] : views.starts[i + 1]]
-        _complete_row(row, int(source), views.of(i), weight, floors[i], known, scale, restart)
+        _complete_row(row, int(source), views.of(i), weight, floors[i], released, scale, restart)
 
 
 def _complete_row(
@@ -230,7 +230,7 @@ def _complete_row(
     friends: Indices,
     weights: Vector,
     floor: float,
-    known: DegreeEstimates,
+    released: DegreeEstimates,
     scale: float,
     restart: float,
 ) -> None:
@@ -240,13 +240,13 @@ def _complete_row(
         row[:] = 0.0
         row[source] = 1.0
         return
-    degrees = known.degrees_seen_by(friends)
+    degrees = released.degrees_seen_by(friends)
     of_friends = degrees[friends]
     mass = float(weights @ of_friends)
     noise = np.full(len(row), max(2 * scale**2, _TINY))
     noise[friends] *= 4
     row[friends] *= 2  # friends' sums were halved before the noise
-    prior = expected_sums(friends, known, weights)
+    prior = expected_sums(friends, released, weights)
     explained = float(prior[friends].sum())
     # Triadic closure: friends' sums exceed what degrees explain. Shrink the measured excess to its
     # prior mean by the ratio of the variances.
@@ -271,20 +271,20 @@ def _complete_row(
 
 
 def prior_rows(
-    views: LocalViews, known: DegreeEstimates, restart: float, known_hops: int = 1
+    views: LocalViews, released: DegreeEstimates, restart: float, known_hops: int = 1
 ) -> Rows:
     """Rows without a second hop: all hops that the lists do not tell follow the degrees.
 
     `known_hops` is how many hops the lists tell: 1, or 0 in the public model, where they are
     empty. A source without friends keeps all of its mass.
     """
-    rows = np.zeros((len(views.sources), len(known.degrees)))
+    rows = np.zeros((len(views.sources), len(released.degrees)))
     for i, (row, source) in enumerate(zip(rows, views.sources, strict=True)):
         friends = views.of(i)
         if known_hops and len(friends) == 0:
             row[source] = 1.0
             continue
-        degrees = known.degrees_seen_by(friends)
+        degrees = released.degrees_seen_by(friends)
         to_friends, far = prior_shares(degrees[friends], restart, known_hops)
         np.multiply(degrees, far / degrees.sum(), out=row)
         row[friends] += to_friends / max(len(friends), 1)
@@ -298,13 +298,13 @@ def prior_shares(of_friends: Vector, restart: float, known_hops: int) -> tuple[f
     if not known_hops:
         return 0.0, follow
     back = float(np.mean(1 / of_friends))  # the part of the second hop that returns to the source
-    known = restart * follow * (1 + follow**2 * back)
+    there = restart * follow * (1 + follow**2 * back)
     # The excess that `complete_rows` gives to friends at the prior mean.
-    known += CLOSURE_EXCESS * (restart * follow**2 + follow**3 * persistent_share(1.0, restart))
-    return min(known, follow), max(follow - known, 0.0)
+    there += CLOSURE_EXCESS * (restart * follow**2 + follow**3 * persistent_share(1.0, restart))
+    return min(there, follow), max(follow - there, 0.0)
 
 
-def over_degrees(rows: Rows, views: LocalViews, known: DegreeEstimates) -> None:
+def over_degrees(rows: Rows, views: LocalViews, released: DegreeEstimates) -> None:
     """Divide every score by the degree of its node as the member sees it, in place."""
     for i, row in enumerate(rows):
-        row /= known.degrees_seen_by(views.of(i))
+        row /= released.degrees_seen_by(views.of(i))

@@ -45,14 +45,14 @@ class RowUncertainty:
     by_degree: float  # coefficient of a node's degree in its score
     besides: Vector  # (n) half-widths from all other sources
 
-    def of_pagerank(self, known: DegreeEstimates) -> Vector:
+    def of_pagerank(self, seen: DegreeEstimates) -> Vector:
         """Half-widths of the row."""
-        return np.asarray(self.besides + self.by_degree * known.uncertainty)
+        return np.asarray(self.besides + self.by_degree * seen.uncertainty)
 
-    def of_lift(self, row: Vector, known: DegreeEstimates) -> Vector:
+    def of_lift(self, row: Vector, seen: DegreeEstimates) -> Vector:
         """Half-widths of row / degree. The part proportional to the degree cancels."""
-        degrees = known.degrees
-        least, most = np.maximum(degrees - known.uncertainty, 1.0), degrees + known.uncertainty
+        degrees = seen.degrees
+        least, most = np.maximum(degrees - seen.uncertainty, 1.0), degrees + seen.uncertainty
         rest = row - self.by_degree * degrees
         above = (rest + self.besides) / least - rest / degrees
         below = rest / degrees - (rest - self.besides) / most
@@ -62,7 +62,7 @@ class RowUncertainty:
 def half_widths(
     scores: Rows,
     views: LocalViews,
-    known: DegreeEstimates,
+    released: DegreeEstimates,
     of_row: Callable[[int, Vector, DegreeEstimates], RowUncertainty],
     *,
     lift: bool,
@@ -73,7 +73,7 @@ def half_widths(
     """
     out = np.empty_like(scores)
     for i, score in enumerate(scores):
-        seen = known.seen_by(views.of(i))
+        seen = released.seen_by(views.of(i))
         row = score * seen.degrees if lift else score
         about = of_row(i, row, seen)
         out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
@@ -81,27 +81,27 @@ def half_widths(
 
 
 def prior_uncertainty(
-    views: Indices, known: DegreeEstimates, restart: float, known_hops: int = 1
+    friends: Indices, seen: DegreeEstimates, restart: float, known_hops: int = 1
 ) -> RowUncertainty:
     """Uncertainty about a row of `rows.prior_rows`."""
-    degrees = known.degrees
-    if known_hops and len(views) == 0:  # all mass stays at the source
+    degrees = seen.degrees
+    if known_hops and len(friends) == 0:  # all mass stays at the source
         return RowUncertainty(0.0, np.zeros(len(degrees)))
-    friends, far = prior_shares(degrees[views], restart, known_hops)
+    to_friends, far = prior_shares(degrees[friends], restart, known_hops)
     by_degree = far / float(degrees.sum())
-    besides = by_degree * known.total_uncertainty * degrees
+    besides = by_degree * seen.total_uncertainty * degrees
     if known_hops:
         # From the mean of 1 / degree over the friends.
-        mean, off = degrees[views], known.uncertainty[views]
+        mean, off = degrees[friends], seen.uncertainty[friends]
         wide = 1 / np.maximum(mean - off, 1.0) - 1 / (mean + off)
-        besides[views] += friends / len(views) ** 2 * float(np.sqrt((wide**2).sum()))
+        besides[friends] += to_friends / len(friends) ** 2 * float(np.sqrt((wide**2).sum()))
     return RowUncertainty(by_degree, besides)
 
 
 def two_hop_uncertainty(
     row: Vector,
     source: int,
-    views: Indices,
+    friends: Indices,
     released: DegreeEstimates,
     weights: Vector,
     scales: Vector,
@@ -112,26 +112,26 @@ def two_hop_uncertainty(
     `weights` are those of its friends in the sums, about 1 / degree each, and `scales` those of the
     noise on each sum.
     """
-    known = released.seen_by(views)
-    degrees, of_friends = known.degrees, known.degrees[views]
+    seen = released.seen_by(friends)
+    degrees, of_friends = seen.degrees, seen.degrees[friends]
     mass, largest = float(weights @ of_friends), float(weights.sum())
     shares = two_hop_shares(of_friends, mass, restart)
-    prior = expected_sums(views, released, weights)
-    explained = float(prior[views].sum())
-    by_sum, by_degree, closure, known_part = _coefficients(
-        row, source, views, degrees, shares, explained, restart
+    prior = expected_sums(friends, released, weights)
+    explained = float(prior[friends].sum())
+    by_sum, by_degree, closure, rest = _coefficients(
+        row, source, friends, degrees, shares, explained, restart
     )
-    sums = np.maximum((known_part - by_degree * degrees) / by_sum, 0.0)
+    sums = np.maximum((rest - by_degree * degrees) / by_sum, 0.0)
     sums[source] = largest
-    prior[views] += max(closure - 1, 0.0) * explained / len(views)
+    prior[friends] += max(closure - 1, 0.0) * explained / len(friends)
     spread = prior * (float(weights**2 @ of_friends) / mass)
     others = (np.delete(values, source) for values in (sums, prior, spread, scales))
     tau, error = fit_tau(*others)
     # The true tau may be larger than the fitted one, above all among friends; then the shrinkage
     # bias is larger.
-    among = fit_tau(sums[views], prior[views], spread[views], scales[views])
+    among = fit_tau(sums[friends], prior[friends], spread[friends], scales[friends])
     wider = np.full(len(row), tau + 2 * error)
-    wider[views] = max(tau + 2 * error, sum(among))
+    wider[friends] = max(tau + 2 * error, sum(among))
     # The true sum lies between 0 and the sum of all weights of the own list.
     off = sums_uncertainty(sums, prior, spread, scales, tau, wider, largest)
     off[source] = 0.0  # its sum is known
@@ -139,12 +139,12 @@ def two_hop_uncertainty(
     # that the weights carry.
     direct, _, far = shares
     elsewhere = float(sums.sum()) - largest
-    carried = float(np.sqrt(((weights * known.uncertainty[views]) ** 2).sum()))
-    common = known.total_uncertainty + direct * carried / far
+    carried = float(np.sqrt(((weights * seen.uncertainty[friends]) ** 2).sum()))
+    common = seen.total_uncertainty + direct * carried / far
     whole = abs(elsewhere / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
     # And of the share of the far hops that is distributed like the second.
-    noise = float((2 * scales[views] ** 2).sum()) / mass**2
+    noise = float((2 * scales[friends] ** 2).sum()) / mass**2
     off_closure = 2 * CLOSURE_DEVIATION * math.sqrt(noise / (CLOSURE_DEVIATION**2 + noise))
     off_closure *= mass / explained
     least = persistent_share(closure - off_closure, restart)
@@ -157,7 +157,7 @@ def two_hop_uncertainty(
 def _coefficients(
     row: Vector,
     source: int,
-    views: Indices,
+    friends: Indices,
     degrees: Vector,
     shares: tuple[float, float, float],
     explained: float,
@@ -168,16 +168,16 @@ def _coefficients(
     Also the closure, which is the friends' sums over what degrees explain of them, and the row
     without the known mass on friends.
     """
-    direct, friends, far = shares
+    direct, to_friends, far = shares
     total = float(degrees.sum())
-    known = row.copy()
-    known[views] -= friends / len(views)
-    on_friends, degrees_of_friends = float(known[views].sum()), float(degrees[views].sum())
+    rest = row.copy()
+    rest[friends] -= to_friends / len(friends)
+    on_friends, degrees_of_friends = float(rest[friends].sum()), float(degrees[friends].sum())
     # At the source the sum is known.
-    elsewhere = float(known.sum() - known[source])
+    elsewhere = float(rest.sum() - rest[source])
 
     def coefficients(share: float) -> tuple[float, float, float]:
-        # Off the source, known = (direct + far share / C) sums + far (1 - share) degrees / total,
+        # Off the source, rest = (direct + far share / C) sums + far (1 - share) degrees / total,
         # where C is the sum of those sums.
         by_degree = far * (1 - share) / total
         second = elsewhere - by_degree * (total - degrees[source])
@@ -196,7 +196,7 @@ def _coefficients(
         else:
             high = middle
     by_sum, by_degree, closure = coefficients(low)
-    return by_sum, by_degree, closure, known
+    return by_sum, by_degree, closure, rest
 
 
 def fit_tau(sums: Vector, prior: Vector, spread: Vector, scales: Vector) -> tuple[float, float]:
