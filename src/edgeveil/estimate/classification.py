@@ -81,11 +81,16 @@ class Labels:
 
     def shares(self, nodes: Indices) -> Matrix:
         """One row for each of these nodes: its labels, which add up to 1 (0 if it has none)."""
-        counts = self.counts[nodes]
+        counts, (_, places) = self.counts[nodes], rows_at(self.starts, nodes)
         out = np.zeros((len(nodes), self.n_classes))
         rows = np.repeat(np.arange(len(nodes)), counts)
-        out[rows, self.classes[_places(self.starts[nodes], counts)]] = 1 / np.repeat(counts, counts)
+        out[rows, self.classes[places]] = 1 / np.repeat(counts, counts)
         return out
+
+    def at(self, nodes: Indices) -> Labels:
+        """The labels of these nodes; none at -1."""
+        starts, places = rows_at(self.starts, nodes)
+        return Labels(starts, self.classes[places], self.n_classes)
 
     def without(self, mask: Mask) -> Labels:
         """The labels without those of some nodes."""
@@ -525,7 +530,11 @@ def _starts_of(mask: Mask) -> Indices:
     return np.concatenate(([0], np.cumsum(mask))).astype(np.int64)
 
 
-def _places(starts: Indices, counts: Indices) -> Indices:
-    """Positions of several ranges, one after the other."""
-    before = np.cumsum(counts) - counts
-    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+def rows_at(starts: Indices, at: Indices) -> tuple[Indices, Indices]:
+    """Some rows of flat ones, one after the other: their starts, and the places of their entries.
+
+    Row i lies at ``starts[i] : starts[i + 1]``; an index of -1 is an empty row.
+    """
+    counts = np.where(at >= 0, np.diff(starts)[at], 0)
+    of_rows = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return of_rows, np.repeat(starts[at] - of_rows[:-1], counts) + np.arange(of_rows[-1])

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from edgeveil.estimate.classification import (
     frequencies,
     from_features,
     from_prior,
+    rows_at,
 )
 from edgeveil.graph.nodes import NodeId, NodeSet
 
@@ -63,11 +64,12 @@ def _tell_nobody(step: int) -> None:
     pass
 
 
-class Known:
+class AlignedData(NamedTuple):
     """What the rounds of classification start from, for the nodes of one graph."""
 
-    def __init__(self, labels: Labels, roles: Roles, log_prior: Matrix) -> None:
-        self.labels, self.roles, self.log_prior = labels, roles, log_prior
+    labels: Labels
+    roles: Roles
+    log_prior: Matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -139,15 +141,15 @@ class NodeData(PublicData):
             return from_features(self.features, self.labels)
         return frequencies(self.labels, len(self.nodes))
 
-    def on(self, nodes: NodeSet) -> Known:
+    def on(self, nodes: NodeSet) -> AlignedData:
         """For these nodes, found by their ids.
 
         An audit runs on small graphs of its own, which may have other nodes: they have no label,
         and listen.
         """
         if nodes == self.nodes:
-            return Known(self.labels, self.roles, self.log_prior)
-        at = np.array([-1 if (i := self.nodes.find(v)) is None else i for v in nodes], np.int64)
+            return AlignedData(self.labels, self.roles, self.log_prior)
+        at = _indices_in(self.nodes, nodes)
         there = at >= 0
 
         def marked(mask: npt.NDArray[np.bool_], otherwise: bool) -> npt.NDArray[np.bool_]:
@@ -156,8 +158,8 @@ class NodeData(PublicData):
         roles = self.roles
         log_prior = np.full((len(at), len(self.classes)), -np.log(len(self.classes)))
         log_prior[there] = self.log_prior[at[there]]
-        return Known(
-            _labels_at(self.labels, at),
+        return AlignedData(
+            self.labels.at(at),
             Roles(
                 marked(roles.listens, True),
                 marked(roles.trains, False),
@@ -165,15 +167,6 @@ class NodeData(PublicData):
             ),
             log_prior,
         )
-
-
-def _labels_at(labels: Labels, at: Indices) -> Labels:
-    """The labels of the nodes at these indices; none at -1."""
-    none = labels.classes[:0]
-    rows = [labels.classes[labels.starts[i] : labels.starts[i + 1]] if i >= 0 else none for i in at]
-    starts = np.cumsum([0, *map(len, rows)])
-    flat = np.array([c for row in rows for c in row], dtype=np.int64)
-    return Labels(starts, flat, labels.n_classes)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -247,11 +240,8 @@ class NodeVectors(PublicData):
         """
         if nodes == self.nodes:
             return self.starts, self.columns, self.units
-        at = np.array([-1 if (i := self.nodes.find(v)) is None else i for v in nodes], np.int64)
-        counts = np.where(at >= 0, np.diff(self.starts)[at], 0)
-        ranges = [np.arange(self.starts[i], self.starts[i + 1]) for i in at if i >= 0]
-        places = np.concatenate([np.empty(0, dtype=np.int64), *ranges])
-        starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        at = _indices_in(self.nodes, nodes)
+        starts, places = rows_at(self.starts, at)
         return starts, self.columns[places], self.units[places]
 
     @classmethod
@@ -286,6 +276,11 @@ class NodeVectors(PublicData):
             unit=bound / _MOST_UNITS,
             clipped=float((norms > bound * (1 + 2.0**-40)).mean()) if len(norms) else 0.0,
         )
+
+
+def _indices_in(own: NodeSet, nodes: NodeSet) -> Indices:
+    """The index in `own` of each of these nodes, -1 if it has none."""
+    return np.array([-1 if (i := own.find(node)) is None else i for node in nodes], np.int64)
 
 
 def arrays_of(matrix: Any) -> Iterable[npt.NDArray[Any]]:

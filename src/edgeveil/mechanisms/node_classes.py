@@ -22,7 +22,7 @@ from edgeveil.estimate.classification import (
     converse,
     denominator,
 )
-from edgeveil.estimate.public import Known, NodeData
+from edgeveil.estimate.public import AlignedData, NodeData
 from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
@@ -107,56 +107,56 @@ class NodeClasses(OnceForAll):
             raise ParameterError("the labels were given for another node set than the graph's")
         self._noise(self.data.on(nodes))
 
-    def _noise(self, known: Known) -> Calibration:
+    def _noise(self, data: AlignedData) -> Calibration:
         """One edge moves the sums of all rounds together by at most 1, in units of 1/D: by D."""
-        listeners = int(known.roles.listens.sum())
+        listeners = int(data.roles.listens.sum())
         return calibrate_whole(
             coordinates=max(listeners * len(self.data.classes) * self.blocks, 1),
-            sensitivity=denominator(known.labels),
+            sensitivity=denominator(data.labels),
             epsilon=exact_epsilon(self.epsilon),
         )
 
     def shared(self, graph: Graph) -> Asking:
         """What every listener hears in each round."""
-        known = self.data.on(graph.nodes)
+        data = self.data.on(graph.nodes)
         self.data.report(1)
-        noise, classes = self._noise(known), len(self.data.classes)
-        unit, conversation = denominator(known.labels), self.conversation(known)
+        noise, classes = self._noise(data), len(self.data.classes)
+        unit, conversation = denominator(data.labels), self.conversation(data)
         spoken, heard = np.zeros(graph.n_nodes, dtype=bool), None
         for number in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
             words = conversation.send(heard)  # type: ignore[arg-type]  # first: None
-            check_words(words, spoken, known.roles, unit)
+            check_words(words, spoken, data.roles, unit)
             spoken |= words.speaks
-            sums = neighbour_sums(graph, *words, classes, known.roles.listens)
+            sums = neighbour_sums(graph, *words, classes, data.roles.listens)
             noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
             self.data.report(2 + number)
-            heard = self._heard(noised, known)
+            heard = self._heard(noised, data)
 
-    def conversation(self, known: Known) -> Generator[Words, Matrix, Any]:
+    def conversation(self, data: AlignedData) -> Generator[Words, Matrix, Any]:
         """Decide what is said: yield the words of each round, and take what was released in it.
 
         It is made of public data and has no reference to the graph, so what is said in a round
         is a function of public data and released sums, as the theorem wants.
         """
         return converse(
-            known.labels, known.roles, known.log_prior,
-            self._noise(known).noise_scale / denominator(known.labels),
+            data.labels, data.roles, data.log_prior,
+            self._noise(data).noise_scale / denominator(data.labels),
             blocks=self.blocks, seed=self.seed,
         )  # fmt: skip
 
-    def _heard(self, noised: Noised, known: Known) -> Matrix:
+    def _heard(self, noised: Noised, data: AlignedData) -> Matrix:
         """The released sums of a round, one row for each listener."""
         width = len(self.data.classes) * self.blocks
-        return noised.values.reshape(int(known.roles.listens.sum()), width)
+        return noised.values.reshape(int(data.roles.listens.sum()), width)
 
     def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Outcome:
         """Weights and class probabilities from the sums of all rounds."""
-        known = self.data.on(nodes)
-        unit = denominator(known.labels)
-        heard = [self._heard(sums, known) / unit for sums in noised]
-        scale = self._noise(known).noise_scale / unit
+        data = self.data.on(nodes)
+        unit = denominator(data.labels)
+        heard = [self._heard(sums, data) / unit for sums in noised]
+        scale = self._noise(data).noise_scale / unit
         return conclude(
-            known.labels, known.roles, known.log_prior, heard, scale,
+            data.labels, data.roles, data.log_prior, heard, scale,
             blocks=self.blocks, seed=self.seed,
         )  # fmt: skip
 
