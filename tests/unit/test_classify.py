@@ -25,7 +25,7 @@ from edgeveil.errors import (
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
-from edgeveil.jobs.classifying import classifier, predictions_from
+from edgeveil.jobs.classifying import classifier
 from edgeveil.jobs.job import prepare
 
 SEEDED = ev.NoiseSource.insecure(1)
@@ -118,7 +118,7 @@ def test_progress_is_told_step_by_step_and_changes_nothing(tmp_path, predicted):
     found = ev.classify(
         GRAPH, HALF, epsilon=2.0, noise=SEEDED, progress=lambda *step: told.append(step)
     )
-    assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert np.array_equal(found.sums, predicted.sums)
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=1)
     for progress in (None, lambda done, total: None):
@@ -214,12 +214,12 @@ def test_release_sends_predictions_to_classify(tmp_path):
 def test_a_job_runs_on_the_snapshot_of_its_price(tmp_path, progress):
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=3)
     ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger)
-    mechanism, one = classifier(GRAPH, HALF, epsilon=1.0), GRAPH.nodes.take([0])
-    job = prepare(GRAPH, mechanism, one, ledger=ledger, progress=progress)
+    mechanism = classifier(GRAPH, HALF, epsilon=1.0)
+    job = prepare(GRAPH, mechanism, ledger=ledger, progress=progress)
     assert job.price.in_ledger.epsilon == 0
     ledger.advance()  # by somebody else, while the price is being confirmed
     with pytest.raises(LedgerError, match="snapshot 2 was declared"):
-        predictions_from(job)
+        job.run()
     assert ledger.account().charged == 1
 
 

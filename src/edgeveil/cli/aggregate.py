@@ -51,11 +51,10 @@ def aggregate(
     from edgeveil.cli.reading import TABLES
     from edgeveil.cli.runner import Run
     from edgeveil.jobs import prepare
-    from edgeveil.jobs.aggregating import aggregation, sums_from
+    from edgeveil.jobs.aggregating import aggregation
 
     epsilon = required_epsilon(epsilon)
     run = Run.of(how, out, *TABLES, inputs=(graph, values))
     private = run.read(graph)
     mechanism = aggregation(private, values, epsilon=epsilon, bound=bound, dimension=dim)
-    job = prepare(private, mechanism, private.nodes.take([0]), **run.options)
-    run.release(job, out, for_all=sums_from)
+    run.release(prepare(private, mechanism, **run.options), out)

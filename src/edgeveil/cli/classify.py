@@ -69,8 +69,8 @@ def classify(
     from edgeveil.cli.presentation import print_predictions
     from edgeveil.cli.reading import TABLES, check_out, nodes_in_file
     from edgeveil.cli.runner import Run
-    from edgeveil.jobs import ReleaseJob, prepare
-    from edgeveil.jobs.classifying import classifier, predictions_from
+    from edgeveil.jobs import prepare
+    from edgeveil.jobs.classifying import classifier
 
     epsilon = required_epsilon(epsilon)
     if not 0 <= threshold <= 1:
@@ -85,10 +85,6 @@ def classify(
     mechanism = classifier(
         private, labels, epsilon=epsilon, features=features, prior=prior, targets=asked, seed=seed
     )
-    job = prepare(private, mechanism, private.nodes.take([0]), **run.options)
-
-    def predict(job: ReleaseJob) -> ev.Predictions:
-        return predictions_from(job).abstain(threshold)
 
     def show(made: ev.Predictions) -> None:
         if out is None:
@@ -97,7 +93,8 @@ def classify(
         if page is not None:
             _write_page(made, page, graph.name, _baseline(features, prior))
 
-    run.release(job, out, show, for_all=predict)
+    job = prepare(private, mechanism, **run.options)
+    run.release(job, out, show, change=lambda made: made.abstain(threshold))
 
 
 def _baseline(features: Path | None, prior: Path | None) -> str:

@@ -159,7 +159,7 @@ def print_predictions(made: Predictions, style: Format) -> None:
         say(f"{len(made.nodes) - len(shown):,} more: --out writes all, --format csv prints all.")
 
 
-def print_price(job: ReleaseJob, style: Format, *, everybody: bool) -> None:
+def print_price(job: ReleaseJob, style: Format) -> None:
     """Print the price of a release, and what is left of each budget before and after it."""
     claim, price, request = job.price.guarantee, job.price.in_ledger, job.request
     together, n_rows = "all members together", len(request.indices)
@@ -181,7 +181,7 @@ def print_price(job: ReleaseJob, style: Format, *, everybody: bool) -> None:
         style=style,
         about={"dry_run": True, "charged_before": price is not None and not price.n_new},
         title=f"price of {request.mechanism.name} for "
-        + ("everybody" if everybody else counted(n_rows, noun)),
+        + ("everybody" if request.for_everybody else counted(n_rows, noun)),
     )
 
 

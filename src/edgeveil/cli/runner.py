@@ -103,12 +103,12 @@ class Run:
         out: Path | None,
         show: Callable[[Any], None] | None = None,
         *,
-        for_all: Callable[[ReleaseJob], Any] | None = None,
+        change: Callable[[Any], Any] = lambda made: made,
     ) -> None:
         """Run a job that was prepared, write and show its result; or show the price (--dry-run).
 
-        An `out` without a suffix is a folder, written while rows are made. `for_all` runs a job
-        whose one row stands for everybody.
+        An `out` without a suffix is a folder, written while rows are made. What is written and
+        shown is what `change` makes of the result.
         """
         if isinstance(job, SeriesJob):
             self._show_series(job, out, show)
@@ -120,20 +120,20 @@ class Run:
                 "does not allow it; their stored lists stay readable."
             )
         if self.how.dry_run:
-            self._show_price(job, everybody=for_all is not None)
+            self._show_price(job)
             return
         # All of the work is inside this block, so that Ctrl-C reports what was charged.
         with self._charging(job):
             mechanism = job.request.mechanism
-            what = _ROWS[mechanism.output]
-            if for_all is not None and mechanism.output == "embeddings":
-                what = "row"
-            with counting(f"{what}s") as progress:
+            what, counted_as = _ROWS[mechanism.output], None
+            if job.request.for_everybody:
+                what, counted_as = ("row" if what == "embedding" else what), "steps"
+            with counting(counted_as or f"{what}s") as progress:
                 job = job.changed(progress=progress)
                 if out is not None and not out.suffix:
                     made: Any = job.run_to(out, overwrite=self.how.overwrite)
                 else:
-                    made = job.run() if for_all is None else for_all(job)
+                    made = change(job.run())
             words = counted(len(made.sources), what)
             if mechanism.output == "scores":
                 words += f" of {counted(job.request.graph.n_nodes, 'node')}"
@@ -178,9 +178,9 @@ class Run:
         if self.how.format != "json" or out is not None:
             say(str(made.guarantee))
 
-    def _show_price(self, job: ReleaseJob, *, everybody: bool) -> None:
+    def _show_price(self, job: ReleaseJob) -> None:
         """Print the price of a release and what is left; BudgetError if that is too little."""
-        print_price(job, self.how.format, everybody=everybody)
+        print_price(job, self.how.format)
         price = job.price.in_ledger
         if price is None:
             say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -60,10 +60,6 @@ class PublicData(ABC):
         return self  # nothing in it changes
 
 
-def _tell_nobody(step: int) -> None:
-    pass
-
-
 class AlignedData(NamedTuple):
     """What the rounds of classification start from, for the nodes of one graph."""
 
@@ -92,8 +88,6 @@ class NodeData(PublicData):
         A model without the graph is fitted to them.
     prior : array of shape (nodes, classes), optional
         Instead of features: class probabilities of a model of the user's own.
-    report : callable, optional
-        Told how many steps are done; not part of the data.
     """
 
     nodes: NodeSet
@@ -102,7 +96,6 @@ class NodeData(PublicData):
     roles: Roles
     features: Any = None
     prior: Matrix | None = None
-    report: Callable[[int], None] = _tell_nobody
 
     @cached_property
     def digest(self) -> str:

@@ -20,9 +20,11 @@ from edgeveil.estimate.quality import Quality, measure
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.graph import Graph
-from edgeveil.jobs.classifying import classifier, predictions_of
+from edgeveil.jobs import prepare
+from edgeveil.jobs.classifying import classifier
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.results.predictions import Predictions
 
 HIDDEN = 0.2  # share of the labelled nodes whose labels are hidden
 SPLITS = 4
@@ -123,7 +125,8 @@ def _hide(whole: NodeClasses, known: npt.NDArray[np.int64], seed: int) -> _Split
 
 def _private(graph: Graph, split: _Split, epsilon: float, seed: int) -> Quality:
     mechanism = replace(split.mechanism, epsilon=epsilon)
-    made = predictions_of(graph, mechanism, noise=NoiseSource.insecure(seed))
+    made = prepare(graph, mechanism, noise=NoiseSource.insecure(seed)).run()
+    assert isinstance(made, Predictions)  # of what the mechanism gives
     rows = made.nodes.indices(graph.nodes.take(split.hidden))
     found = measure(split.truth, made.probabilities[rows], made.without_graph[rows])
     assert found is not None  # there are hidden labels

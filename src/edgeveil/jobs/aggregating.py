@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,7 +13,7 @@ from edgeveil.estimate.public import NodeVectors
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs.job import ReleaseJob, prepare
+from edgeveil.jobs.job import prepare
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.mechanisms.aggregation import Aggregation
 from edgeveil.results.release import Release
@@ -87,27 +86,9 @@ def aggregate(
         graph, values, epsilon=epsilon, bound=bound, columns=columns, dimension=dimension,
         hash_key=hash_key,
     )  # fmt: skip
-    if options.pop("skip_exhausted", False):
-        raise ParameterError("sums are charged to everybody: nobody can be left out")
-    return sums_from(prepare(graph, mechanism, graph.nodes.take([0]), **options))
-
-
-def sums_from(job: ReleaseJob) -> Release:
-    """Run a job for sums, whose one row stands for everybody."""
-    mechanism, graph = job.request.mechanism, job.request.graph
-    assert isinstance(mechanism, Aggregation)
-    rows, metadata = job.run_shared()
-    names = () if mechanism.values is None else mechanism.values.names
-    if graph.directed:
-        names = tuple(f"{way} {name}" for way in ("followed:", "followers:") for name in names)
-    return Release(
-        values=rows,
-        sources=tuple(graph.nodes),
-        columns=NodeSet.of(names) if names else NodeSet.range(mechanism.dimension),
-        output="embeddings",
-        guarantee=replace(metadata.guarantee, n_members=graph.n_nodes),
-        provenance=metadata.provenance,
-    )
+    made = prepare(graph, mechanism, **options).run()
+    assert isinstance(made, Release)  # of what the mechanism gives
+    return made
 
 
 def aggregation(

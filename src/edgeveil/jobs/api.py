@@ -303,7 +303,7 @@ def price(
     graph, mechanism, ledger, label
         As for `edgeveil.release`.
     sources : iterable of ids, optional
-        As for `edgeveil.release`; by default all nodes.
+        As for `edgeveil.release`; by default everybody.
 
     Examples
     --------
@@ -313,10 +313,6 @@ def price(
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
     0.5
     """
-    graph = graph_of(graph)
-    if sources is None:
-        for_all = check_mechanism(mechanism).output == "predictions"  # one stands for everybody
-        sources = graph.nodes.take([0]) if for_all else graph.nodes
     return prepare(graph, mechanism, sources, ledger=ledger, label=label).price
 
 

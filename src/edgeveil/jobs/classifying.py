@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.classification import ROUNDS, Labels, Matrix, Outcome, choose_roles
+from edgeveil.estimate.classification import Labels, choose_roles
 from edgeveil.estimate.public import NodeData
-from edgeveil.estimate.quality import measure
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features, read_labels, read_prior
-from edgeveil.graph.nodes import NodeId, NodeSet
-from edgeveil.jobs.job import ReleaseJob, prepare
+from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs.job import prepare
 from edgeveil.jobs.request import Options, graph_of
-from edgeveil.jobs.tasks import Metadata
 from edgeveil.mechanisms.node_classes import NodeClasses
-from edgeveil.results.predictions import LabelledListeners, Predictions
-
-_STEPS = ROUNDS + 2  # what is known without the graph, the rounds, and the model of all of them
+from edgeveil.results.predictions import Predictions
 
 
 def classify(
@@ -106,29 +100,9 @@ def classify(
     mechanism = classifier(
         graph, labels, epsilon=epsilon, features=features, prior=prior, targets=targets, seed=seed
     )
-    return predictions_of(graph, mechanism, **options)
-
-
-def predictions_of(graph: Graph, mechanism: NodeClasses, **options: Unpack[Options]) -> Predictions:
-    """Run what `classifier` made: charge, draw, learn."""
-    if options.pop("skip_exhausted", False):
-        raise ParameterError("predictions are charged to everybody: nobody can be left out")
-    return predictions_from(prepare(graph, mechanism, graph.nodes.take([0]), **options))
-
-
-def predictions_from(job: ReleaseJob) -> Predictions:
-    """Run a job for predictions, whose one row stands for everybody."""
-    request, mechanism = job.request, job.request.mechanism
-    assert isinstance(mechanism, NodeClasses)
-    if (progress := request.progress) is not None:
-        telling = replace(mechanism.data, report=lambda step: progress(step, _STEPS))
-        job = job.changed(mechanism=replace(mechanism, data=telling))
-        progress(0, _STEPS)
-    outcome, metadata = job.run_shared()
-    if progress is not None:
-        progress(_STEPS, _STEPS)
-    guarantee = replace(metadata.guarantee, n_members=job.request.graph.n_nodes)
-    return _predictions(mechanism, outcome, Metadata(guarantee, metadata.provenance))
+    made = prepare(graph, mechanism, **options).run()
+    assert isinstance(made, Predictions)  # of what the mechanism gives
+    return made
 
 
 def classifier(
@@ -190,47 +164,3 @@ def _check_classes(classes: tuple[NodeId, ...], counts: Any) -> None:
             f"a class needs at least two nodes to learn from; {alone!r} has one: leave its label "
             "out, or give it to more nodes"
         )
-
-
-def _predictions(mechanism: NodeClasses, outcome: Outcome, metadata: Metadata) -> Predictions:
-    """The predictions for the targets: who listens and has no label."""
-    data, roles = mechanism.data, mechanism.data.roles
-    labels, rows = data.labels, roles.listeners
-    asked = ~labels.labelled[rows]
-    targets = rows[asked]
-    sums = _blocks(outcome, mechanism.blocks, asked)
-    tested = np.flatnonzero(roles.validates)
-    validation = None
-    if len(tested):
-        with_graph = np.exp(outcome.log_probabilities[tested])
-        validation = labels.shares(tested), with_graph, np.exp(outcome.log_prior[tested])
-    directions = (", followed", ", followers") if mechanism.directed else ("",)
-    return Predictions(
-        nodes=NodeSet.of(data.nodes.ids[targets]),
-        classes=data.classes,
-        probabilities=np.exp(outcome.log_probabilities[targets]),
-        without_graph=np.exp(outcome.log_prior[targets]),
-        sums=sums,
-        blocks=tuple(f"round {t + 1}{way}" for t in range(ROUNDS) for way in directions),
-        noise_scale=outcome.noise,
-        weights=outcome.weights,
-        n_labelled=int(labels.labelled.sum()),
-        n_trained=int(roles.trains.sum()),
-        n_validated=len(tested),
-        validation=validation,
-        quality=None if validation is None else measure(*validation),
-        labelled_listeners=LabelledListeners(
-            nodes=NodeSet.of(data.nodes.ids[rows[~asked]]),
-            labels=labels.shares(rows[~asked]),
-            without_graph=np.exp(outcome.log_prior[rows[~asked]]),
-            sums=_blocks(outcome, mechanism.blocks, ~asked),
-            validates=roles.validates[rows[~asked]],
-        ),
-        **metadata._asdict(),
-    )
-
-
-def _blocks(outcome: Outcome, blocks: int, some: npt.NDArray[np.bool_]) -> Matrix:
-    """The released sums of some listeners, of shape (listeners, rounds and directions, classes)."""
-    parts = [part for S in outcome.heard for part in np.split(S[some], blocks, axis=1)]
-    return np.stack(parts, axis=1)

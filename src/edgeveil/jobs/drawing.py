@@ -20,12 +20,13 @@ from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.keys import noise_for
 from edgeveil.jobs.request import ReleaseRequest
 from edgeveil.jobs.stored import read_arrays, read_shared, write_rows, write_shared
-from edgeveil.jobs.tasks import Metadata, Part, Parts, RowBlock, Task
+from edgeveil.jobs.tasks import Part, Parts, RowBlock, Task
 from edgeveil.ledger import Batch, Campaign, Price
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import digest_of
+from edgeveil.results.provenance import Metadata
 from edgeveil.results.release_folder import file_of
 
 # A part is sent to a worker and back: much larger than the groups of rows that fit into a cache,
@@ -85,7 +86,10 @@ class FreshRows:
     def __init__(self, request: ReleaseRequest) -> None:
         self._request, noise = request, request.noise or NoiseSource.secure()
         mechanism, graph = request.mechanism, request.graph
-        numbers = shared_numbers(mechanism, graph, noise.derive("shared"))
+        request.report_round(0)
+        numbers = shared_numbers(
+            mechanism, graph, noise.derive("shared"), on_round=request.report_round
+        )
         self._key = noise.derive("rows").export_key()
         self.metadata = request.metadata(noise=noise)
         self.task = request.task(mechanism.fit_shared(numbers, graph.nodes))
@@ -251,7 +255,7 @@ def _run(
     total = len(request.indices)
     for part, made in request.engine.run(task, parts):
         done += len(part.sources)
-        if request.progress:
+        if request.progress and not request.for_everybody:
             request.progress(min(done, total), total)
         yield part, made
 
@@ -263,19 +267,25 @@ _MOST_RECENT = 2
 _recent_lock = threading.Lock()
 
 
-def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
+def stored_shared(
+    mechanism: Mechanism,
+    graph: Graph,
+    batch: Batch,
+    on_round: Callable[[int], None] = lambda _: None,
+) -> Batch:
     """The batch with the shared statistics of a campaign; computed and stored if it is not yet."""
     if batch.stored:
         return batch
     noise = noise_for(batch.secret, "shared", mechanism, graph)
-    numbers = shared_numbers(mechanism, graph, noise)
+    numbers = shared_numbers(mechanism, graph, noise, on_round=on_round)
     return batch.store(lambda path: write_shared(path, numbers))
 
 
 def _fitted(request: ReleaseRequest, batch: Batch) -> tuple[Any, str]:
     """What `fit_shared` gives for the shared statistics of a campaign, and their digest."""
     mechanism, graph = request.mechanism, request.graph
-    batch = stored_shared(mechanism, graph, batch)
+    request.report_round(0)
+    batch = stored_shared(mechanism, graph, batch, request.report_round)
     name = batch.key, batch.digest
     with _recent_lock:
         if name in _recent:

@@ -19,11 +19,11 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
 from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked
-from edgeveil.jobs.tasks import Local, Metadata
 from edgeveil.ledger import Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.results.predictions import Predictions
 from edgeveil.results.release import Release
 from edgeveil.results.release_folder import ReleaseFolder, Result, part_name
 from edgeveil.results.suggestions import Suggestions
@@ -50,7 +50,7 @@ class ReleasePrice:
 def prepare(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId],
+    sources: Iterable[NodeId] | None = None,
     **options: Unpack[ReleaseOptions],
 ) -> ReleaseJob:
     """Check a release, and price it; nothing is charged or drawn.
@@ -105,8 +105,8 @@ class ReleaseJob:
         job.price = self.price  # or what was shown to people would be looked up again
         return job
 
-    def run(self) -> Result:
-        """Charge, draw and store; return the rows with their guarantee.
+    def run(self) -> Result | Predictions:
+        """Charge, draw and store; return the rows, or what is for everybody, with the guarantee.
 
         Raises
         ------
@@ -117,12 +117,16 @@ class ReleaseJob:
         BudgetError
             If the ledger refuses; nothing was drawn.
         """
-        self._refuse_predictions()
+        request = self.request
         with self._rows(in_memory=True) as rows:
-            buffer = RowBuffer(self.request.indices, self.request.graph.n_nodes)
+            buffer = RowBuffer(request.indices, request.graph.n_nodes)
             for block in rows.blocks():
                 buffer.put(block)
-            return rows.task.result(buffer.block, rows.metadata)
+            if not request.for_everybody:
+                return rows.task.result(buffer.block, rows.metadata)
+            made = request.mechanism.published(rows.task.shared, request.graph.nodes, rows.metadata)
+        request.report_round(request.mechanism.shared_rounds + 1)
+        return made
 
     def run_to(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> ReleaseFolder:
         """`run`, but write the rows to a folder while they are made.
@@ -130,7 +134,8 @@ class ReleaseJob:
         The same release is returned without a charge; another one is never replaced, unless
         `overwrite` says so.
         """
-        self._refuse_predictions()
+        if self.request.for_everybody:
+            raise ParameterError("one result for everybody is no folder of rows: `run` gives it")
         folder = Path(folder)
         there = _release_in(folder)
         is_kept = there is not None and not overwrite
@@ -147,18 +152,6 @@ class ReleaseJob:
             files, output = rows.files(), self.request.mechanism.output
             return ReleaseFolder.write(folder, output, *rows.metadata, files, overwrite=overwrite)
 
-    def run_shared(self) -> tuple[Any, Metadata]:
-        """`run`, for a mechanism whose shared statistics are all that it releases.
-
-        Gives what `Mechanism.fit_shared` gave. The one row of the request stands for everybody; it
-        is made here, whatever the engine, or all that was learnt would be sent to a cluster.
-        """
-        job = self.changed(engine=Local(threads=1), progress=None)
-        with job._rows(in_memory=False) as rows:
-            for _ in rows.blocks():
-                pass
-            return rows.task.shared, rows.metadata
-
     @contextmanager
     def _rows(self, *, in_memory: bool) -> Iterator[FreshRows | ChargedRows]:
         """The rows, drawn as they are taken; nothing is charged before."""
@@ -170,12 +163,6 @@ class ReleaseJob:
         assert self.request.ledger is not None
         with self.request.ledger.session():
             yield ChargedRows(self.request, price)
-
-    def _refuse_predictions(self) -> None:
-        """Refuse a mechanism of predictions, which are not rows of some members."""
-        if self.request.mechanism.output == "predictions":
-            told = "predictions are made for everybody at once: call edgeveil.classify"
-            raise ParameterError(told)
 
     def _check_same(self, rows: ChargedRows, there: ReleaseFolder) -> None:
         """Refuse (ParameterError) a folder that holds another release."""
@@ -193,19 +180,28 @@ class ReleaseJob:
 
 @overload  # narrower than the next
 def release(  # type: ignore[overload-overlap]
-    graph: Graph, mechanism: Suggest, sources: Iterable[NodeId], **options: Unpack[ReleaseOptions]
+    graph: Graph,
+    mechanism: Suggest,
+    sources: Iterable[NodeId] | None = None,
+    **options: Unpack[ReleaseOptions],
 ) -> Suggestions: ...
 
 
 @overload
 def release(
-    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **options: Unpack[ReleaseOptions]
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId] | None = None,
+    **options: Unpack[ReleaseOptions],
 ) -> Release: ...
 
 
 def release(
-    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **options: Unpack[ReleaseOptions]
-) -> Result:
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId] | None = None,
+    **options: Unpack[ReleaseOptions],
+) -> Result | Predictions:
     """Run a mechanism on a graph and return the rows with their guarantee.
 
     With a ledger every row is charged once, durably, before its noise is drawn, and then stored.
@@ -219,8 +215,9 @@ def release(
         `edgeveil.read_graph`, is read first, without a node list.
     mechanism : Mechanism
         What to compute and how to protect it.
-    sources : iterable of ids
-        The nodes to compute rows for; ids, not indices. Repeats are dropped.
+    sources : iterable of ids, optional
+        The nodes to compute rows for; ids, not indices. Repeats are dropped. By default all nodes.
+        A mechanism with one result for everybody (classes of nodes, sums) then gives this result.
 
     Other Parameters
     ----------------
@@ -266,7 +263,7 @@ def release_to(
     path: str | os.PathLike[str],
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId],
+    sources: Iterable[NodeId] | None = None,
     *,
     overwrite: bool = False,
     **options: Unpack[ReleaseOptions],

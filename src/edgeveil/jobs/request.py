@@ -23,13 +23,13 @@ from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.graph.objects import as_graph
 from edgeveil.graph.read import read_graph
 from edgeveil.jobs.keys import code_of, describe, parameters_of
-from edgeveil.jobs.tasks import Engine, ListOptions, Local, Metadata, Task
+from edgeveil.jobs.tasks import Engine, ListOptions, Local, Task
 from edgeveil.ledger import Campaign, Ledger, Price
-from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism
+from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism, publishes
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.results.provenance import Provenance
+from edgeveil.results.provenance import Metadata, Provenance
 
 Progress = Callable[[int, int], None]
 
@@ -79,6 +79,7 @@ class ReleaseRequest:
     engine: Engine = field(default_factory=Local)
     progress: Progress | None = None
     lists: ListOptions = field(default_factory=ListOptions)
+    for_everybody: bool = False  # one result for everybody; in a ledger, the row of the first node
     n_left_out: int = 0  # members whom `skip_exhausted` left out
 
     @property
@@ -150,6 +151,11 @@ class ReleaseRequest:
                 + "; edgeveil.release_to writes them to a folder instead"
                 * all_rows
             )
+
+    def report_round(self, number: int) -> None:
+        """Report a round of the shared statistics, if they are all that is released."""
+        if self.for_everybody and self.progress is not None:
+            self.progress(number, self.mechanism.shared_rounds + 1)  # the last step is `fit_shared`
 
     def task(self, shared: Any) -> Task:
         """The task of an engine, with what `fit_shared` gave."""
@@ -225,7 +231,7 @@ def ledger_of(given: Any) -> Ledger:
 def checked(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId],
+    sources: Iterable[NodeId] | None,
     options: Options | ReleaseOptions,
 ) -> ReleaseRequest:
     """A request for a release; see `edgeveil.jobs.job.prepare`. Only public values are used."""
@@ -233,6 +239,14 @@ def checked(
     given: Any = _check_options({name: v for name, v in options.items() if v is not None})
     given["lists"] = _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
+    for_everybody = sources is None and publishes(mechanism)
+    if for_everybody:
+        # Computed here: what was learnt of all nodes would be sent to a cluster for one row.
+        given["engine"], sources = Local(threads=1), graph.nodes.take([0])
+    elif sources is None:
+        sources = graph.nodes
+    elif mechanism.output == "predictions":
+        raise ParameterError("predictions are for everybody at once: call edgeveil.classify")
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
     indices = graph.nodes.indices(sources)
@@ -245,7 +259,8 @@ def checked(
         graph=graph,
         mechanism=mechanism,
         indices=listed,
-        guarantee=guarantee_for(graph, mechanism, len(listed)),
+        guarantee=guarantee_for(graph, mechanism, graph.n_nodes if for_everybody else len(listed)),
+        for_everybody=for_everybody,
         **given,
     )
     if skip:

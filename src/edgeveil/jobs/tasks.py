@@ -23,9 +23,8 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Mechanism, Rows, local_views
 from edgeveil.mechanisms.run import groups_of, make_rows
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
-from edgeveil.results.provenance import Provenance
+from edgeveil.results.provenance import Metadata
 from edgeveil.results.release import Release
 from edgeveil.results.release_folder import Result, file_of
 from edgeveil.results.suggestions import Suggestions
@@ -52,13 +51,6 @@ class RowBlock(NamedTuple):
     sources: npt.NDArray[np.int64]
     rows: Rows | Evidence
     uncertainty: Rows | None
-
-
-class Metadata(NamedTuple):
-    """What comes with rows wherever they go."""
-
-    guarantee: Guarantee
-    provenance: Provenance
 
 
 class ListOptions(NamedTuple):

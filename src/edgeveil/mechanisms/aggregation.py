@@ -26,6 +26,8 @@ from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate_whole
 from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.results.provenance import Metadata
+from edgeveil.results.release import Release
 
 
 class _Said(NamedTuple):
@@ -150,6 +152,19 @@ class Aggregation(OnceForAll):
         """The rows of these nodes."""
         rows: Rows = shared[views.sources]
         return rows
+
+    def published(self, shared: Rows, nodes: NodeSet, metadata: Metadata) -> Release:
+        """The rows of all nodes, with the names of the columns."""
+        names = () if self.values is None else self.values.names
+        if self.directed:
+            names = tuple(f"{way} {name}" for way in ("followed:", "followers:") for name in names)
+        return Release(
+            values=shared,
+            sources=tuple(nodes),
+            columns=NodeSet.of(names) if names else NodeSet.range(self.dimension),
+            output=self.output,
+            **metadata._asdict(),
+        )
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two nodes get joined, the ones with the longest vectors."""

@@ -40,7 +40,10 @@ from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, KnownEdges, Model
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
+from edgeveil.results.predictions import Predictions
+from edgeveil.results.provenance import Metadata
 from edgeveil.results.provenance import OutputKind as OutputKind
+from edgeveil.results.release import Release
 
 Rows = npt.NDArray[np.float64]
 
@@ -70,6 +73,8 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         Why the guarantee holds: the page of the proof, or the proof in a few words. No default.
     when_to_use : str
         For people who choose.
+    shared_rounds : int
+        How many statistics `shared` yields; for the progress.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -77,6 +82,7 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
     output: ClassVar[OutputKind] = "scores"
     theorem: ClassVar[str]
     when_to_use: ClassVar[str] = ""
+    shared_rounds: ClassVar[int] = 1
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -155,6 +161,14 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         A mechanism that gives suggestions overrides it.
         """
         raise ParameterError(f"{self.name} makes no lists")
+
+    def published(self, shared: Any, nodes: NodeSet, metadata: Metadata) -> Release | Predictions:
+        """What a release for everybody gives, from what `fit_shared` gave alone: post-processing.
+
+        A mechanism that overrides it has nothing to measure for single members: its shared
+        statistics are all that it releases.
+        """
+        raise ParameterError(f"{self.name} releases rows of members, and nothing for everybody")
 
     def check_nodes(self, nodes: NodeSet) -> None:  # noqa: B027  # nothing to refuse
         """Refuse (ParameterError) a node set that cannot be served, before anything is charged.
@@ -320,6 +334,11 @@ def local_views(
 def is_ours(kind: type) -> bool:
     """Whether a class is of this package, whose code `edgeveil.jobs.keys` knows."""
     return kind.__module__.startswith("edgeveil.") or kind.__module__ in ("abc", "builtins")
+
+
+def publishes(mechanism: Mechanism) -> bool:
+    """Whether a mechanism makes one result for everybody; see `Mechanism.published`."""
+    return type(mechanism).published is not Mechanism.published
 
 
 def lacking(kind: type[Mechanism]) -> list[str]:

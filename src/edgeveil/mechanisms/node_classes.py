@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import ParameterError
+from edgeveil.estimate import quality
 from edgeveil.estimate.classification import (
     ROUNDS,
     Labels,
@@ -37,6 +38,8 @@ from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate_whole
 from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.results.predictions import LabelledListeners, Predictions
+from edgeveil.results.provenance import Metadata
 
 NOT_PROTECTED = "labels, features and who has a label, which are used as they are"
 
@@ -72,6 +75,7 @@ class NodeClasses(OnceForAll):
     when_to_use = "classes of nodes, learnt from the whole graph and public; edgeveil classify"
     theorem = "docs/theory/classification.md"
     model = "public"
+    shared_rounds = ROUNDS
 
     epsilon: float
     data: NodeData
@@ -119,17 +123,15 @@ class NodeClasses(OnceForAll):
     def shared(self, graph: Graph) -> Asking:
         """What every listener hears in each round."""
         data = self.data.on(graph.nodes)
-        self.data.report(1)
         noise, classes = self._noise(data), len(self.data.classes)
         unit, conversation = denominator(data.labels), self.conversation(data)
         spoken, heard = np.zeros(graph.n_nodes, dtype=bool), None
-        for number in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
+        for _ in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
             words = conversation.send(heard)  # type: ignore[arg-type]  # first: None
             check_words(words, spoken, data.roles, unit)
             spoken |= words.speaks
             sums = neighbour_sums(graph, *words, classes, data.roles.listens)
             noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
-            self.data.report(2 + number)
             heard = self._heard(noised, data)
 
     def conversation(self, data: AlignedData) -> Generator[Words, Matrix, Any]:
@@ -170,6 +172,47 @@ class NodeClasses(OnceForAll):
         here = row >= 0
         heard[here] = np.hstack([sums[row[here]] for sums in shared.heard])
         return np.hstack((np.exp(shared.log_probabilities[views.sources]), heard))
+
+    def published(self, shared: Outcome, nodes: NodeSet, metadata: Metadata) -> Predictions:
+        """The predictions for the targets: who listens and has no label."""
+        data, roles = self.data, self.data.roles
+        labels, rows = data.labels, roles.listeners
+        asked = ~labels.labelled[rows]
+        targets = rows[asked]
+        tested = np.flatnonzero(roles.validates)
+        validation = None
+        if len(tested):
+            with_graph = np.exp(shared.log_probabilities[tested])
+            validation = labels.shares(tested), with_graph, np.exp(shared.log_prior[tested])
+        directions = (", followed", ", followers") if self.directed else ("",)
+        return Predictions(
+            nodes=NodeSet.of(data.nodes.ids[targets]),
+            classes=data.classes,
+            probabilities=np.exp(shared.log_probabilities[targets]),
+            without_graph=np.exp(shared.log_prior[targets]),
+            sums=self._sums(shared, asked),
+            blocks=tuple(f"round {t + 1}{way}" for t in range(ROUNDS) for way in directions),
+            noise_scale=shared.noise,
+            weights=shared.weights,
+            n_labelled=int(labels.labelled.sum()),
+            n_trained=int(roles.trains.sum()),
+            n_validated=len(tested),
+            validation=validation,
+            quality=None if validation is None else quality.measure(*validation),
+            labelled_listeners=LabelledListeners(
+                nodes=NodeSet.of(data.nodes.ids[rows[~asked]]),
+                labels=labels.shares(rows[~asked]),
+                without_graph=np.exp(shared.log_prior[rows[~asked]]),
+                sums=self._sums(shared, ~asked),
+                validates=roles.validates[rows[~asked]],
+            ),
+            **metadata._asdict(),
+        )
+
+    def _sums(self, outcome: Outcome, some: npt.NDArray[np.bool_]) -> Matrix:
+        """What these listeners heard, of shape (listeners, rounds and directions, classes)."""
+        rounds = [np.split(sums[some], self.blocks, axis=1) for sums in outcome.heard]
+        return np.stack([block for blocks in rounds for block in blocks], axis=1)
 
     def hard_pairs(self) -> Iterator[Pair]:
         """A listener gets joined to a node that does not listen, or to another listener.

@@ -124,12 +124,18 @@ def shared_part(
 
 
 def shared_numbers(
-    mechanism: Mechanism, graph: Graph, noise: NoiseSource | None, *, enforce_claim: bool = True
+    mechanism: Mechanism,
+    graph: Graph,
+    noise: NoiseSource | None,
+    *,
+    enforce_claim: bool = True,
+    on_round: Callable[[int], None] = lambda _: None,
 ) -> tuple[Noised, ...]:
     """The noised shared statistics, before `fit_shared`; parameters as for `shared_part`.
 
     The first round draws from `noise`, every further one from a stream derived from it. Under a
-    secret, the noise depends on the very numbers: other numbers never get the same.
+    secret, the noise depends on the very numbers: other numbers never get the same. `on_round` is
+    told how many rounds are done.
     """
     check_directions(mechanism, graph)
 
@@ -138,7 +144,9 @@ def shared_numbers(
         stream = noise.derive("round", number) if number else noise
         if noise.private:  # simulations may compare graphs under the same noise
             stream = stream.derive("numbers", digest_of(statistic))
-        return randomise(statistic, stream)
+        noised = randomise(statistic, stream)
+        on_round(number + 1)
+        return noised
 
     return _noised(
         mechanism,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
@@ -59,6 +59,13 @@ class Provenance:
     ledger: bool
     created: str = ""
     lists: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Metadata(NamedTuple):
+    """What comes with rows wherever they go."""
+
+    guarantee: Guarantee
+    provenance: Provenance
 
 
 def label_of(output: OutputKind, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:

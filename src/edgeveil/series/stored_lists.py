@@ -21,12 +21,11 @@ from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.keys import parameters_of
 from edgeveil.jobs.request import Progress, ledger_of
 from edgeveil.jobs.stored import read_shared
-from edgeveil.jobs.tasks import Metadata
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.statistic import Noised
-from edgeveil.results.provenance import Provenance
+from edgeveil.results.provenance import Metadata, Provenance
 from edgeveil.results.release_folder import ReleaseFolder, file_of
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import (
