@@ -86,9 +86,9 @@ def aggregate(
         graph, values, epsilon=epsilon, bound=bound, columns=columns, dimension=dimension,
         hash_key=hash_key,
     )  # fmt: skip
-    made = prepare(graph, mechanism, **options).run()
-    assert isinstance(made, Release)  # of what the mechanism gives
-    return made
+    rows = prepare(graph, mechanism, **options).run()
+    assert isinstance(rows, Release)  # of what the mechanism gives
+    return rows
 
 
 def aggregation(
@@ -105,7 +105,7 @@ def aggregation(
 
     The mechanism can be priced (`edgeveil.price`) and audited.
     """
-    both = 2 if graph.directed else 1
+    directions = 2 if graph.directed else 1
     if values is None:
         if columns is not None:
             raise ParameterError("columns are names of values: give values=, or dimension=")
@@ -123,7 +123,10 @@ def aggregation(
         raise ParameterError("columns must have names of their own, other than source")
     vectors = NodeVectors.clip(graph.nodes, names, table, norm)
     return Aggregation(
-        epsilon=epsilon, dimension=vectors.width * both, directed=graph.directed, values=vectors
+        epsilon=epsilon,
+        dimension=vectors.width * directions,
+        directed=graph.directed,
+        values=vectors,
     )
 
 

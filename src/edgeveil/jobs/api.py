@@ -157,10 +157,10 @@ def rank(
     if candidates is not None:
         candidates = list(candidates)
         graph.nodes.indices(candidates)
-    made = release(graph, chosen, [source], **options)
+    scores = release(graph, chosen, [source], **options)
     if candidates is None and not left_out:
-        return made
-    return made.showing(without=left_out, candidates=candidates)
+        return scores
+    return scores.showing(without=left_out, candidates=candidates)
 
 
 def check_left_out(model: str | None, *, neighbours: bool) -> None:
@@ -177,8 +177,8 @@ def known_to(
     """The nodes to leave out of a ranking for `source`: itself, its neighbours, or both."""
     check_left_out(mechanism.guarantee(1).model, neighbours=neighbours)
     index = graph.nodes.index(source)
-    known = graph.neighbours(index).tolist() if neighbours else []
-    return graph.nodes.take([index] * itself + known)
+    friends = graph.neighbours(index).tolist() if neighbours else []
+    return graph.nodes.take([index] * itself + friends)
 
 
 @with_paper_names
@@ -319,11 +319,11 @@ def price(
 def refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
     """Refuse a parameter whose value here differs from the mechanism's own."""
     for name, value in given.items():
-        its = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
-        if value is not None and its is None:
+        own = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
+        if value is not None and own is None:
             raise ParameterError(f"{mechanism.name} has no {name}: leave it out")
-        if value is not None and its != value:
+        if value is not None and own != value:
             raise ParameterError(
-                f"{name} is given twice: {value!r} here and {its!r} by {mechanism.name}; "
+                f"{name} is given twice: {value!r} here and {own!r} by {mechanism.name}; "
                 "leave one of them out"
             )

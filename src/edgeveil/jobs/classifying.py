@@ -100,9 +100,9 @@ def classify(
     mechanism = classifier(
         graph, labels, epsilon=epsilon, features=features, prior=prior, targets=targets, seed=seed
     )
-    made = prepare(graph, mechanism, **options).run()
-    assert isinstance(made, Predictions)  # of what the mechanism gives
-    return made
+    predictions = prepare(graph, mechanism, **options).run()
+    assert isinstance(predictions, Predictions)  # of what the mechanism gives
+    return predictions
 
 
 def classifier(
@@ -121,23 +121,23 @@ def classifier(
     """
     nodes = graph.nodes
     check_int("seed", seed, 0)
-    found = read_labels(labels, nodes)
-    _check_classes(found.classes, np.bincount(found.of, minlength=len(found.classes)))
-    known = Labels(found.starts, found.of, len(found.classes))
+    table = read_labels(labels, nodes)
+    _check_classes(table.classes, np.bincount(table.of, minlength=len(table.classes)))
+    node_labels = Labels(table.starts, table.of, len(table.classes))
     if features is not None and prior is not None:
         raise ParameterError("give features or prior, not both")
-    asked = None
+    targeted = None
     if targets is not None:
         if isinstance(targets, str) or not isinstance(targets, Iterable):
             raise ParameterError(f"targets must be a list of node ids, got {targets!r}")
-        asked = np.zeros(len(nodes), dtype=bool)
-        asked[nodes.indices(targets)] = True
-        if (both := asked & known.labelled).any():
+        targeted = np.zeros(len(nodes), dtype=bool)
+        targeted[nodes.indices(targets)] = True
+        if (overlap := targeted & node_labels.labelled).any():
             raise ParameterError(
-                f"{counted(int(both.sum()), 'target', 'have')} a label already, for example "
-                f"{nodes[int(both.argmax())]!r}: name nodes without one"
+                f"{counted(int(overlap.sum()), 'target', 'have')} a label already, for example "
+                f"{nodes[int(overlap.argmax())]!r}: name nodes without one"
             )
-    if not (~known.labelled if asked is None else asked).any():
+    if not (~node_labels.labelled if targeted is None else targeted).any():
         raise ParameterError("every node has a label: there is nobody to predict")
     return NodeClasses(
         epsilon=epsilon,
@@ -145,19 +145,19 @@ def classifier(
         seed=seed,
         data=NodeData(
             nodes=nodes,
-            classes=found.classes,
-            labels=known,
-            roles=choose_roles(known, asked, seed=seed),
+            classes=table.classes,
+            labels=node_labels,
+            roles=choose_roles(node_labels, targeted, seed=seed),
             features=None if features is None else read_features(features, nodes)[0],
-            prior=None if prior is None else read_prior(prior, nodes, found.classes),
+            prior=None if prior is None else read_prior(prior, nodes, table.classes),
         ),
     )
 
 
 def _check_classes(classes: tuple[NodeId, ...], counts: Any) -> None:
     if len(classes) < 2:
-        there = f"one, {classes[0]!r}" if classes else "none"
-        raise ParameterError(f"labels need at least two classes, got {there}")
+        described = f"one, {classes[0]!r}" if classes else "none"
+        raise ParameterError(f"labels need at least two classes, got {described}")
     if (counts < 2).any():
         alone = classes[int(counts.argmin())]
         raise ParameterError(

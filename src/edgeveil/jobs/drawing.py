@@ -50,25 +50,25 @@ class RowBuffer:
         self._arrays: dict[str, Rows] = {}
         self._evidence: list[tuple[Any, Evidence]] = []  # with the positions of its rows
 
-    def put(self, some: RowBlock) -> None:
+    def put(self, block: RowBlock) -> None:
         """Add some rows."""
-        here = self._position[some.sources]
-        self.missing -= len(here)
-        if isinstance(some.rows, Evidence):
-            self._evidence.append((here, some.rows))
+        positions = self._position[block.sources]
+        self.missing -= len(positions)
+        if isinstance(block.rows, Evidence):
+            self._evidence.append((positions, block.rows))
             return
-        for name, part in (("rows", some.rows), ("uncertainty", some.uncertainty)):
+        for name, part in (("rows", block.rows), ("uncertainty", block.uncertainty)):
             if part is not None:
                 if name not in self._arrays:
                     self._arrays[name] = np.empty((len(self._indices), part.shape[1]))
-                self._arrays[name][here] = part
+                self._arrays[name][positions] = part
 
     @property
     def block(self) -> RowBlock:
         """All rows, once none is missing."""
         if not self._evidence:
             return RowBlock(self._indices, self._arrays["rows"], self._arrays.get("uncertainty"))
-        positions = np.concatenate([here for here, _ in self._evidence])
+        positions = np.concatenate([at for at, _ in self._evidence])
         joined = Evidence.joined([rows for _, rows in self._evidence])
         return RowBlock(self._indices, joined.take(np.argsort(positions)), None)
 
@@ -96,7 +96,7 @@ class FreshRows:
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, some at a time, in any order."""
-        return (made for _, made in self._run(self.task))
+        return (block for _, block in self._run(self.task))
 
     def files(self) -> FolderParts:
         """All rows as files of a folder, encoded by the workers."""
@@ -106,7 +106,7 @@ class FreshRows:
 
     def _run(self, task: Task) -> Iterator[tuple[Part, Any]]:
         parts = enumerate(_parts(self._request, self._request.indices))
-        return _run(self._request, task, ((Part(n, some), self._key) for n, some in parts))
+        return _run(self._request, task, ((Part(n, sources), self._key) for n, sources in parts))
 
 
 class ChargedRows:
@@ -147,8 +147,8 @@ class ChargedRows:
     def files(self) -> FolderParts:
         """All rows as files of a folder, one per batch."""
         for number, batch in enumerate(self.batches):
-            made = self.task.result(self._rows_in(batch), self.metadata)
-            yield number, batch.key, made.sources, file_of(made)
+            result = self.task.result(self._rows_in(batch), self.metadata)
+            yield number, batch.key, result.sources, file_of(result)
 
     def _fit(self, shared: Batch) -> tuple[Task, str]:
         fitted, digest = _fitted(self._request, shared)
@@ -161,14 +161,16 @@ class ChargedRows:
         Not those just made in this process: if another process was first and ran other code
         under the same secret, two different values of one row must not be released.
         """
-        held = read_arrays(batch.artifact)
-        wanted = np.flatnonzero(np.isin(held["sources"], self._request.indices))
-        sources = held["sources"][wanted]
-        if "rates" in held:
-            evidence = Evidence(*(held[field.name] for field in fields(Evidence)))
-            return RowBlock(sources, evidence.take(wanted), None)
-        half = held.get("uncertainty")
-        return RowBlock(sources, held["rows"][wanted], None if half is None else half[wanted])
+        arrays = read_arrays(batch.artifact)
+        requested = np.flatnonzero(np.isin(arrays["sources"], self._request.indices))
+        sources = arrays["sources"][requested]
+        if "rates" in arrays:
+            evidence = Evidence(*(arrays[field.name] for field in fields(Evidence)))
+            return RowBlock(sources, evidence.take(requested), None)
+        half = arrays.get("uncertainty")
+        return RowBlock(
+            sources, arrays["rows"][requested], None if half is None else half[requested]
+        )
 
 
 def draw_charged(
@@ -204,11 +206,11 @@ def draw_charged(
     size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * request.width)))
     begun: dict[int, tuple[Batch, RowBuffer]] = {}
     indices_of = indices_of or request.indices_of
-    first = ledger.charge(campaign, islice(names, size))
-    task, released = fit(first.shared)
+    first_charge = ledger.charge(campaign, islice(names, size))
+    task, released = fit(first_charge.shared)
 
     def parts() -> Parts:
-        charged = first
+        charged = first_charge
         while True:
             for batch in charged.batches:
                 if batch.key in seen:
@@ -225,15 +227,15 @@ def draw_charged(
                 key = noise.export_key()
                 for sources in _parts(request, indices):
                     yield Part(batch.number, sources), key
-            if not (some := list(islice(names, size))):
+            if not (members := list(islice(names, size))):
                 return
-            charged = ledger.charge(campaign, some)
+            charged = ledger.charge(campaign, members)
 
     waiting = parts()
-    for one in waiting:  # if there is nothing to draw, no engine is started
-        for part, made in _run(request, task, chain([one], waiting), done=done):
+    for first_part in waiting:  # if there is nothing to draw, no engine is started
+        for part, block in _run(request, task, chain([first_part], waiting), done=done):
             batch, rows = begun[part.batch]
-            rows.put(made)
+            rows.put(block)
             if not rows.missing:
                 del begun[part.batch]
                 yield batch, rows
@@ -253,11 +255,11 @@ def _run(
 ) -> Iterator[tuple[Part, Any]]:
     """Run the engine, and report how many rows are done."""
     total = len(request.indices)
-    for part, made in request.engine.run(task, parts):
+    for part, result in request.engine.run(task, parts):
         done += len(part.sources)
         if request.progress and not request.for_everybody:
             request.progress(min(done, total), total)
-        yield part, made
+        yield part, result
 
 
 # Cache of what was fitted to the shared statistics of the last two campaigns, and of their digest,
@@ -291,9 +293,9 @@ def _fitted(request: ReleaseRequest, batch: Batch) -> tuple[Any, str]:
         if name in _recent:
             return _recent[name]
     numbers = read_shared(batch.artifact)
-    found = mechanism.fit_shared(numbers, graph.nodes), " ".join(map(digest_of, numbers))
+    fitted = mechanism.fit_shared(numbers, graph.nodes), " ".join(map(digest_of, numbers))
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]
-        _recent[name] = found
-    return found
+        _recent[name] = fitted
+    return fitted

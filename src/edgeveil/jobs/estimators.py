@@ -68,8 +68,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             graph = self._graph(X, fitting=False)
         except InputError as error:  # some rows of a matrix, for instance: a part of a split
             raise ParameterError(self._another_graph) from error
-        same = graph.fingerprint == getattr(self, "_fitted_on", graph.fingerprint)
-        if not same or graph.n_nodes != self.n_features_in_:
+        same_edges = graph.fingerprint == getattr(self, "_fitted_on", graph.fingerprint)
+        if not same_edges or graph.n_nodes != self.n_features_in_:
             raise ParameterError(self._another_graph)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
             Only for compatibility with scikit-learn.
         """
         graph = self._graph(X)
-        made = release(
+        rows = release(
             graph,
             self._mechanism(graph),
             graph.nodes,
@@ -229,11 +229,11 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
             noise=self._noise(),
         )
         width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
-        self.release_: Release = made if made.output == "embeddings" else made.embed(**width)
+        self.release_: Release = rows if rows.output == "embeddings" else rows.embed(**width)
         self.embedding_: Rows = (
             self.release_.to_scipy() if self.sparse else self.release_.to_numpy()
         )
-        self.guarantee_: Guarantee = made.guarantee
+        self.guarantee_: Guarantee = rows.guarantee
         self._fitted(graph)
         return self
 
@@ -254,15 +254,15 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
         return self.embedding_
 
     def _mechanism(self, graph: Graph) -> Mechanism:
-        chosen = self.mechanism
-        if chosen is None:
+        mechanism = self.mechanism
+        if mechanism is None:
             return for_graph(default_embedding(self.epsilon, self.model, self.dimension), graph)
         if self.dimension == "nodes":
             raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
-        if isinstance(chosen, str):
-            return make_by_name(chosen, epsilon=self.epsilon, model=self.model)
-        refuse_two_values(check_mechanism(chosen), epsilon=self.epsilon, model=self.model)
-        return chosen
+        if isinstance(mechanism, str):
+            return make_by_name(mechanism, epsilon=self.epsilon, model=self.model)
+        refuse_two_values(check_mechanism(mechanism), epsilon=self.epsilon, model=self.model)
+        return mechanism
 
     @property
     def _n_features_out(self) -> int:

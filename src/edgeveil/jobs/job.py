@@ -124,9 +124,11 @@ class ReleaseJob:
                 buffer.put(block)
             if not request.for_everybody:
                 return rows.task.result(buffer.block, rows.metadata)
-            made = request.mechanism.published(rows.task.shared, request.graph.nodes, rows.metadata)
+            result = request.mechanism.published(
+                rows.task.shared, request.graph.nodes, rows.metadata
+            )
         request.report_round(request.mechanism.shared_rounds + 1)
-        return made
+        return result
 
     def run_to(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> ReleaseFolder:
         """`run`, but write the rows to a folder while they are made.
@@ -137,8 +139,8 @@ class ReleaseJob:
         if self.request.for_everybody:
             raise ParameterError("one result for everybody is no folder of rows: `run` gives it")
         folder = Path(folder)
-        there = _release_in(folder)
-        is_kept = there is not None and not overwrite
+        existing = _release_in(folder)
+        is_kept = existing is not None and not overwrite
         if is_kept:
             price = self.price.in_ledger
             if price is None or price.n_new + price.n_open:
@@ -146,9 +148,9 @@ class ReleaseJob:
         with self._rows(in_memory=False) as rows:
             if is_kept:
                 assert isinstance(rows, ChargedRows)
-                assert there is not None
-                self._check_same(rows, there)
-                return there
+                assert existing is not None
+                self._check_same(rows, existing)
+                return existing
             files, output = rows.files(), self.request.mechanism.output
             return ReleaseFolder.write(folder, output, *rows.metadata, files, overwrite=overwrite)
 
@@ -164,15 +166,15 @@ class ReleaseJob:
         with self.request.ledger.session():
             yield ChargedRows(self.request, price)
 
-    def _check_same(self, rows: ChargedRows, there: ReleaseFolder) -> None:
+    def _check_same(self, rows: ChargedRows, existing: ReleaseFolder) -> None:
         """Refuse (ParameterError) a folder that holds another release."""
         names = [part_name(number, batch.key) for number, batch in enumerate(rows.batches)]
         sources = self.request.graph.nodes.take(self.request.indices)
-        if set(there.sources) != set(sources) or [part.name for part in there.parts] != names:
-            raise _another(there.path)
-        if there.provenance.lists != self.request.lists_made:
+        if set(existing.sources) != set(sources) or [part.name for part in existing.parts] != names:
+            raise _another(existing.path)
+        if existing.provenance.lists != self.request.lists_made:
             raise ParameterError(
-                f"{there.path} holds lists of another length or for other candidates: choose "
+                f"{existing.path} holds lists of another length or for other candidates: choose "
                 "another folder, where nothing more is charged, or replace them (--overwrite, "
                 "overwrite=True)"
             )

@@ -75,11 +75,11 @@ def _identity(mechanism: Mechanism) -> str:
         array = np.ascontiguousarray(value)
         return [array.dtype.str, array.shape, hashlib.sha256(array.data).hexdigest()]
 
-    kept = {
+    parameters = {
         name: digest(value) if isinstance(value, np.ndarray) else value
         for name, value in parameters_of(mechanism).items()
     }
-    return json.dumps([mechanism.name, kept], sort_keys=True)
+    return json.dumps([mechanism.name, parameters], sort_keys=True)
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:

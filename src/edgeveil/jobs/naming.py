@@ -20,9 +20,9 @@ def built_in(name: str) -> type[Mechanism] | None:
     >>> built_in("two-hop") is built_in("TwoHop") is built_in("two_hop")
     True
     """
-    wanted = _plain(name)
+    plain_name = _plain(name)
     for kind in (*MECHANISMS, *OF_DATA):
-        if wanted in (_plain(kind.name), _plain(kind.__name__)):
+        if plain_name in (_plain(kind.name), _plain(kind.__name__)):
             return kind
     return None
 
@@ -31,28 +31,28 @@ def make_by_name(name: str, **given: Any) -> Mechanism:
     """Build a mechanism from its name and those parameters that are not None."""
     kind = built_in(name)
     if kind is None:
-        known = [kind.name for kind in MECHANISMS]
+        names = [kind.name for kind in MECHANISMS]
         raise ParameterError(
-            f'there is no mechanism "{name}"{did_you_mean(name, known) or "."} There are: '
-            f"{', '.join(known)}; one of your own is given as an object"
+            f'there is no mechanism "{name}"{did_you_mean(name, names) or "."} There are: '
+            f"{', '.join(names)}; one of your own is given as an object"
         )
-    known_fields = {field.name: field for field in fields(kind) if field.init}
-    wanted = {parameter: value for parameter, value in given.items() if value is not None}
-    if "model" not in known_fields and wanted.get("model") == getattr(kind, "model", "joint"):
-        del wanted["model"]  # it is for that model only
-    refuse_paper_names(kind.name, wanted, known_fields)
-    for parameter in wanted:
-        if parameter not in known_fields:
+    fields_by_name = {field.name: field for field in fields(kind) if field.init}
+    parameters = {parameter: value for parameter, value in given.items() if value is not None}
+    if "model" not in fields_by_name and parameters.get("model") == getattr(kind, "model", "joint"):
+        del parameters["model"]  # it is for that model only
+    refuse_paper_names(kind.name, parameters, fields_by_name)
+    for parameter in parameters:
+        if parameter not in fields_by_name:
             raise ParameterError(f"{kind.name} has no {parameter}: leave it out")
-    for parameter, field in known_fields.items():
-        if field.default is MISSING and parameter not in wanted:
+    for parameter, field in fields_by_name.items():
+        if field.default is MISSING and parameter not in parameters:
             if parameter == "epsilon":
                 raise ParameterError(SAY_EPSILON)
             raise ParameterError(
                 f"{kind.name} needs {parameter}: give the mechanism itself, as in "
                 f"mechanism={kind.__name__}({parameter}=...)"
             )
-    return kind(**wanted)
+    return kind(**parameters)
 
 
 def _plain(name: str) -> str:

@@ -116,20 +116,20 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
             raise ParameterError(SAY_EPSILON)
         graph = self._graph(X)
         given = self._labels(graph, y)
-        found = read_labels(given, graph.nodes)
-        counts = np.diff(found.starts)
+        node_labels = read_labels(given, graph.nodes)
+        counts = np.diff(node_labels.starts)
         if (counts > 0).all():
-            self._nothing_to_predict(found, graph)
+            self._nothing_to_predict(node_labels, graph)
         else:
             self.predictions_: Predictions | None = classify(
                 graph, given, epsilon=self.epsilon, features=features, prior=prior,
                 seed=self.seed, ledger=self.ledger, label=self.label, noise=self._noise(),
             )  # fmt: skip
             self.guarantee_: Guarantee = self.predictions_.guarantee
-        self.classes_ = np.array(found.classes)
-        shares = np.zeros((graph.n_nodes, len(found.classes)))
+        self.classes_ = np.array(node_labels.classes)
+        shares = np.zeros((graph.n_nodes, len(node_labels.classes)))
         rows = np.repeat(np.arange(graph.n_nodes), counts)
-        shares[rows, found.of] = 1 / counts[rows]
+        shares[rows, node_labels.of] = 1 / counts[rows]
         if self.predictions_ is not None:
             shares[graph.nodes.indices(self.predictions_.nodes)] = self.predictions_.probabilities
         self.label_distributions_: npt.NDArray[np.float64] = shares
@@ -155,9 +155,9 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
             check_classification_targets(column[~np.isnan(column)])
         return column.astype(object) if column.dtype.kind in "US" else column
 
-    def _nothing_to_predict(self, found: NodeLabels, graph: Graph) -> None:
+    def _nothing_to_predict(self, labels: NodeLabels, graph: Graph) -> None:
         """Every node has a label: nothing of the graph is used."""
-        if len(found.classes) < 2:
+        if len(labels.classes) < 2:
             raise ParameterError("labels need at least two classes, got one class")
         self.predictions_ = None
         claim = NodeClasses.example(epsilon=1.0).guarantee(graph.n_nodes)
@@ -188,13 +188,15 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
 
         Entries of y that are -1 are left out.
         """
-        told = self.predict(X)
-        found = read_labels(self._labels_of_score(y), _range_of(told))
-        known = np.diff(found.starts) > 0
-        asked = known & self._unlabelled if self._unlabelled.any() else known
-        true = np.array([found.classes[found.of[found.starts[v]]] for v in np.flatnonzero(asked)])
-        right = told[asked] == true
-        weights = None if sample_weight is None else np.asarray(sample_weight)[asked]
+        predicted = self.predict(X)
+        labels = read_labels(self._labels_of_score(y), _range_of(predicted))
+        labelled = np.diff(labels.starts) > 0
+        scored = labelled & self._unlabelled if self._unlabelled.any() else labelled
+        true = np.array(
+            [labels.classes[labels.of[labels.starts[v]]] for v in np.flatnonzero(scored)]
+        )
+        right = predicted[scored] == true
+        weights = None if sample_weight is None else np.asarray(sample_weight)[scored]
         if not len(right):
             raise ParameterError("y has no class of a node that was predicted")
         return float(np.average(right, weights=weights))

@@ -93,8 +93,8 @@ class Ray:
         with self._connected(ray):
             sent = task
             if self.graph_path is not None:
-                there: Any = GraphFolder.holding(task.graph, Path(self.graph_path))
-                sent = replace(task, graph=there)
+                folder: Any = GraphFolder.holding(task.graph, Path(self.graph_path))
+                sent = replace(task, graph=folder)
             yield from self._run(ray, sent, code_of(task.mechanism), iter(parts))
 
     def _run(
@@ -162,8 +162,8 @@ class Ray:
             try:
                 ray.init(address=self.address or "local", **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                said = f"no Ray cluster answers at {self.address!r}: {error}"
-                raise EdgeveilError(said) from error
+                message = f"no Ray cluster answers at {self.address!r}: {error}"
+                raise EdgeveilError(message) from error
             undo.callback(ray.shutdown)
             yield
 
@@ -175,15 +175,15 @@ def _end(ray: Any, references: list[Any]) -> None:
     dropped: those of the tasks, which Ray would otherwise report as unread, and those of a
     cluster that is gone. The error that led here is the one to report.
     """
-    left = references
+    unfinished = references
     for force in (False, True):
-        for reference in left:
+        for reference in unfinished:
             with suppress(Exception):
                 ray.cancel(reference, force=force)
         with suppress(Exception):
-            if left:
-                every = {"num_returns": len(left), "timeout": _GRACE, "fetch_local": False}
-                left = ray.wait(left, **every)[1]
+            if unfinished:
+                every = {"num_returns": len(unfinished), "timeout": _GRACE, "fetch_local": False}
+                unfinished = ray.wait(unfinished, **every)[1]
     for reference in references:
         with suppress(Exception):
             ray.get(reference, timeout=0)
@@ -230,11 +230,11 @@ def _import_ray() -> Any:
 
 def _losses(ray: Any) -> tuple[type[Exception], ...]:
     """Exceptions for a lost task or result, as opposed to a task that failed."""
-    found = ray.exceptions
+    exceptions = ray.exceptions
     return (
-        found.ObjectLostError,
-        found.WorkerCrashedError,
-        found.NodeDiedError,
-        found.RaySystemError,
-        found.OutOfMemoryError,
+        exceptions.ObjectLostError,
+        exceptions.WorkerCrashedError,
+        exceptions.NodeDiedError,
+        exceptions.RaySystemError,
+        exceptions.OutOfMemoryError,
     )

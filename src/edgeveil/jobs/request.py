@@ -106,8 +106,8 @@ class ReleaseRequest:
         A batch that another call began may have members whom this one does not ask for.
         """
         own, id_of, nodes = self._index_of, type(self.graph.nodes[0]), self.graph.nodes
-        found = [own[name] if name in own else nodes.index(id_of(name)) for name in names]
-        return np.sort(np.array(found, dtype=np.int64))
+        indices = [own[name] if name in own else nodes.index(id_of(name)) for name in names]
+        return np.sort(np.array(indices, dtype=np.int64))
 
     def price(self) -> Price:
         """What the ledger would charge now."""
@@ -143,11 +143,11 @@ class ReleaseRequest:
         """Refuse (ParameterError) rows that do not fit into memory: all, or some at a time."""
         rows = len(self.indices)
         at_once = rows if all_rows else min(rows, rows_at_once(self.graph.n_nodes))
-        needed, there = 8 * at_once * self.width, total_memory()
-        if needed > there:
+        needed, available = 8 * at_once * self.width, total_memory()
+        if needed > available:
             raise ParameterError(
                 f"{at_once:,} rows of {self.width:,} values take {needed / 2**30:,.0f} GiB of "
-                f"memory; this machine has {there / 2**30:,.0f} GiB"
+                f"memory; this machine has {available / 2**30:,.0f} GiB"
                 + "; edgeveil.release_to writes them to a folder instead"
                 * all_rows
             )
@@ -180,16 +180,16 @@ class ReleaseRequest:
         """The parameters of the lists, as plain public data; empty for other kinds of rows."""
         if self.mechanism.output != "suggestions":
             return {}
-        k, wanted = self.lists
-        made = {"k": int(k), "candidates": "all"}
-        if wanted is not None and wanted.nodes is not None:
-            named = NodeSet.of(self.graph.nodes.take(np.sort(wanted.nodes)))
-            made["candidates"] = named.digest(b"candidates").hexdigest()
-        if wanted is not None and len(wanted.excluded):
+        k, candidates = self.lists
+        options = {"k": int(k), "candidates": "all"}
+        if candidates is not None and candidates.nodes is not None:
+            named = NodeSet.of(self.graph.nodes.take(np.sort(candidates.nodes)))
+            options["candidates"] = named.digest(b"candidates").hexdigest()
+        if candidates is not None and len(candidates.excluded):
             # Who is hidden from whom is private, and few pairs could be guessed from a plain hash.
-            pairs = np.unique(wanted.excluded, axis=0).tobytes().hex()
-            made["exclude"] = "some" if self.ledger is None else self.ledger.key_of(pairs)
-        return made
+            pairs = np.unique(candidates.excluded, axis=0).tobytes().hex()
+            options["exclude"] = "some" if self.ledger is None else self.ledger.key_of(pairs)
+        return options
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -282,12 +282,14 @@ def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarant
 def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:
     """Take the options of lists out of all options; look up ids before anything is charged."""
     names = ("k", "candidates", "exclude")
-    wanted = {name: given.pop(name) for name in names if name in given}
-    if wanted and check_mechanism(mechanism).output != "suggestions":
-        raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
-    k = wanted.get("k", ListOptions().k)
+    list_options = {name: given.pop(name) for name in names if name in given}
+    if list_options and check_mechanism(mechanism).output != "suggestions":
+        raise ParameterError(
+            f"{next(iter(list_options))} is for lists; {mechanism.name} makes none"
+        )
+    k = list_options.get("k", ListOptions().k)
     check_int("k", k, 1, 10_000)
-    among = candidates_of(graph.nodes, wanted.get("candidates"), wanted.get("exclude"))
+    among = candidates_of(graph.nodes, list_options.get("candidates"), list_options.get("exclude"))
     return ListOptions(k, among)
 
 

@@ -87,24 +87,24 @@ class Task:
     def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> RowBlock:
         mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
         evidence: list[Evidence] = []
-        wholes: list[Rows] = []  # rows and uncertainty; groups are copied in and reuse memory
+        arrays: list[Rows] = []  # rows and uncertainty; groups are copied in and reuse memory
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
-            made, views = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
-            if isinstance(made, Evidence):
-                evidence.append(made)
+            rows, views = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
+            if isinstance(rows, Evidence):
+                evidence.append(rows)
                 continue
-            found = [made]
+            outputs = [rows]
             if mechanism.output == "scores":
-                half = mechanism.uncertainty(made, self.shared, views)
-                found += [] if half is None else [half]
-            wholes = wholes or [np.empty((total, *array.shape[1:])) for array in found]
-            for whole_array, group in zip(wholes, found, strict=True):
-                whole_array[here] = group
+                half = mechanism.uncertainty(rows, self.shared, views)
+                outputs += [] if half is None else [half]
+            arrays = arrays or [np.empty((total, *array.shape[1:])) for array in outputs]
+            for array, group in zip(arrays, outputs, strict=True):
+                array[here] = group
         sources = np.array(part.sources)
         if evidence:
             return RowBlock(sources, Evidence.joined(evidence), None)
-        return RowBlock(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
+        return RowBlock(sources, arrays[0], arrays[1] if len(arrays) == 2 else None)
 
     def result(self, block: RowBlock, metadata: Metadata) -> Result:
         """A Release of the rows, or Suggestions made of the evidence."""

@@ -103,10 +103,12 @@ def last_series(ledger: Ledger, label: str) -> float | None:
     """The epsilon of the series that a label has or had; None if there was none."""
     if not (ledger.last_fingerprint(label) or "").startswith(SERIES):
         return None
-    same = plain_label(label)
+    name = plain_label(label)
     charges = ledger.charges()
-    of_label = [one for one in charges if plain_label(one.label) == same and one.epsilon_nano]
-    return of_label[-1].epsilon_nano / NANO
+    priced = [
+        charge for charge in charges if plain_label(charge.label) == name and charge.epsilon_nano
+    ]
+    return priced[-1].epsilon_nano / NANO
 
 
 def current_series(
@@ -154,23 +156,23 @@ def series_to_refresh(
     ParameterError
         If its series has other parameters.
     """
-    of_label = label or "this graph"
+    whose = label or "this graph"
     if ledger.fingerprint(label) is not None and not is_series(ledger, label):
         raise LedgerError(
-            f"lists of {of_label} were made one by one. Use another label for the series, or "
+            f"lists of {whose} were made one by one. Use another label for the series, or "
             "restart this label, which charges all members anew: edgeveil ledger renew"
         )
-    now = current_series(ledger, label, folder)
-    if now is not None and now.mechanism != mechanism:
-        asked = parameters_of(mechanism)
+    current = current_series(ledger, label, folder)
+    if current is not None and current.mechanism != mechanism:
+        parameters = parameters_of(mechanism)
         differs = (
-            f"{name} {value!r}, not {asked[name]!r}"
-            for name, value in parameters_of(now.mechanism).items()
-            if value != asked[name]
+            f"{name} {value!r}, not {parameters[name]!r}"
+            for name, value in parameters_of(current.mechanism).items()
+            if value != parameters[name]
         )
         raise ParameterError(
-            f"the series of {of_label} has {next(differs)}: all its lists have the same "
+            f"the series of {whose} has {next(differs)}: all its lists have the same "
             "parameters. To change them, start a new series, which charges all members anew: "
             "edgeveil ledger renew"
         )
-    return now
+    return current

@@ -49,8 +49,9 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
                 "another ledger, or was restored from an older copy. Windows drawn since then must "
                 "not be drawn again: restore the newer ledger"
             )
-    series = {one.series for one in (manifest, place.pending()) if one}
-    labels = {plain_label(one.label) for one in ledger.charges() if one.campaign in series}
+    pending = place.pending()
+    series = {manifest.series, *([pending.series] if pending else [])}
+    labels = {plain_label(entry.label) for entry in ledger.charges() if entry.campaign in series}
     if labels - {plain_label(label)}:
         raise ParameterError(f"{place.path} holds the series of another label")
 
@@ -73,8 +74,10 @@ def check_copies(
     if manifest.series != series:  # a first refresh, or a renewed series
         manifest = SeriesManifest(series)
     begun = pending.until if pending and pending.series == series else 0
-    known = [one for one in (manifest, pending) if one and one.series == series and one.until]
-    if manifest.until > number or any(token_of(history, one.until) != one.token for one in known):
+    states = [state for state in (manifest, pending) if state and state.series == series]
+    if manifest.until > number or any(
+        token_of(history, state.until) != state.token for state in states if state.until
+    ):
         raise LedgerError(
             f"{history.path} was restored from an older copy: this series was refreshed with "
             f"snapshot {max(manifest.until, begun)} of it. Restore the newer history, or renew"
@@ -97,32 +100,40 @@ def _check_windows(
     All others are in the state: of each member it has the number and the end of the last one, so
     a copy of the folder with windows of its own is noticed.
     """
-    charges = [one for one in ledger.charges() if one.note.get("series") == history.identity]
-    ends = {one.seq: int(one.note["until"]) for one in charges if _is_window(one, manifest.series)}
-    later = [one for one in charges if one.seq in ends and one.seq > manifest.entry[0]]
-    same = all(not one.released and ends[one.seq] == begun for one in later)
-    for one in later:
-        del ends[one.seq]
+    charges = [
+        charge for charge in ledger.charges() if charge.note.get("series") == history.identity
+    ]
+    ends = {
+        charge.seq: int(charge.note["until"])
+        for charge in charges
+        if _is_window(charge, manifest.series)
+    }
+    later = [charge for charge in charges if charge.seq in ends and charge.seq > manifest.entry[0]]
+    agree = all(not charge.released and ends[charge.seq] == begun for charge in later)
+    for charge in later:
+        del ends[charge.seq]
     nodes = history.nodes
-    index = dict(zip(map(str, nodes.ids.tolist()), range(len(nodes)), strict=True))
+    index_of = dict(zip(map(str, nodes.ids.tolist()), range(len(nodes)), strict=True))
     # Who was forgotten and has returned has other windows than before, since it returned.
-    returns = {one.seq: int(one.note["returned"]) for one in charges if "returned" in one.note}
+    returns = {
+        charge.seq: int(charge.note["returned"]) for charge in charges if "returned" in charge.note
+    }
     since = {name: returns[seq] for seq, name in ledger.rows_at(sorted(returns))}
     counts, last = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
     earlier = set[str]()  # whose windows belong to somebody who was forgotten
     charged, _ = place.marks(len(nodes), manifest)
     for seq, name in ledger.rows_at(sorted(ends)):
-        at = index.get(name, -1)
-        if at < 0 or not charged[at] or ends[seq] < since.get(name, 0):
+        index = index_of.get(name, -1)
+        if index < 0 or not charged[index] or ends[seq] < since.get(name, 0):
             earlier.add(name)
         else:
-            counts[at] += 1
-            last[at] = max(last[at], ends[seq])
-    held = place.windows(len(nodes), manifest)
-    for recorded, drawn in zip((counts, last), held, strict=True):
+            counts[index] += 1
+            last[index] = max(last[index], ends[seq])
+    in_state = place.windows(len(nodes), manifest)
+    for recorded, drawn in zip((counts, last), in_state, strict=True):
         drawn[history.forgotten] = 0  # erased from the state by the next refresh
-        same &= np.array_equal(recorded, drawn)
-    if not same or len(earlier) > len(history.forgotten):
+        agree &= np.array_equal(recorded, drawn)
+    if not agree or len(earlier) > len(history.forgotten):
         raise LedgerError(
             f"{place.path} and {ledger.location} do not hold the same windows: one of them was "
             "restored from an older copy, or a copy of the folder was refreshed as well. Go on "
@@ -143,8 +154,8 @@ def token_of(history: History, number: int) -> str:
 def _noted(history: History) -> SeriesManifest:
     """The note in the history."""
     try:
-        held = json.loads((history.path / NOTE).read_bytes())
-        noted = {name: held[name] for name in ("series", "until", "entry")}
+        note = json.loads((history.path / NOTE).read_bytes())
+        noted = {name: note[name] for name in ("series", "until", "entry")}
         return SeriesManifest.from_dict({**vars(SeriesManifest("")), **noted})
     except FileNotFoundError:
         return SeriesManifest("")

@@ -374,14 +374,14 @@ class History:
                     raise ParameterError(full)
 
             digest = graph.nodes.digest().hexdigest()
-            made = Snapshot(
+            snapshot = Snapshot(
                 number, _date_of_new(last, when), graph.n_nodes, digest, secrets.token_hex(8)
             )
             reports = old.graph.read_report, graph.read_report
             try:
                 write_state(
                     self.path,
-                    replace(manifest, snapshots=(*manifest.snapshots, made), returned=returned),
+                    replace(manifest, snapshots=(*manifest.snapshots, snapshot), returned=returned),
                     nodes,
                     present,
                     rows(),
@@ -461,10 +461,10 @@ class History:
         """
         with writing(self.path):
             old = read_state(self.path, verify=False)
-            wanted: Sequence[NodeId]
-            wanted = [members] if isinstance(members, (str, int)) else list(members)
+            member_ids: Sequence[NodeId]
+            member_ids = [members] if isinstance(members, (str, int)) else list(members)
             nodes = old.graph.nodes
-            gone = np.unique(nodes.indices([nodes.named(str(one)) for one in wanted]))
+            gone = np.unique(nodes.indices([nodes.named(str(member)) for member in member_ids]))
             if old.present[gone].any():
                 raise ParameterError(
                     "only members who have left can be forgotten, and one of these is in the "
@@ -480,8 +480,8 @@ class History:
                     forgotten=tuple(sorted({*manifest.forgotten, *gone.tolist()})),
                     marks=tuple(sorted(marks)),
                 )
-                kept = without_ids(nodes, gone)
-                self._rewrite(old, manifest, kept, rows_without(old.graph, old.current, mask))
+                left = without_ids(nodes, gone)
+                self._rewrite(old, manifest, left, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 
@@ -507,9 +507,9 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _as_date(given: str | date | datetime) -> str:
+def _as_date(day: str | date | datetime) -> str:
     """The date as text: a day, or a time in UTC."""
-    text = given if isinstance(given, str) else given.isoformat()
+    text = day if isinstance(day, str) else day.isoformat()
     try:
         if len(text) == len("2026-11-16"):
             return date.fromisoformat(text).isoformat()

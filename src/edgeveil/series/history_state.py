@@ -224,11 +224,11 @@ def _read_manifest(path: Path) -> HistoryManifest:
     except OSError as error:
         raise InputError(f"{path} is not a history: it has no readable history.json") from error
     try:
-        said = json.loads(text)
-        known, version = said["format"] == _FORMAT, said["version"]
+        content = json.loads(text)
+        is_history, version = content["format"] == _FORMAT, content["version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise strange from error
-    if not known:
+    if not is_history:
         raise strange
     if version != _VERSION:
         raise InputError(
@@ -236,19 +236,19 @@ def _read_manifest(path: Path) -> HistoryManifest:
             f"{_VERSION}: update edgeveil"
         )
     try:
-        snapshots = tuple(Snapshot(**one) for one in said["snapshots"])
+        snapshots = tuple(Snapshot(**snapshot) for snapshot in content["snapshots"])
         manifest = HistoryManifest(
-            str(said["identity"]),
-            str(said["state"]),
+            str(content["identity"]),
+            str(content["state"]),
             snapshots,
-            tuple(map(int, said["forgotten"])),
-            tuple(map(int, said["returned"])),
-            str(said["key"]),
-            tuple(map(str, said["marks"])),
+            tuple(map(int, content["forgotten"])),
+            tuple(map(int, content["returned"])),
+            str(content["key"]),
+            tuple(map(str, content["marks"])),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise strange from error
-    numbers = [one.number for one in snapshots]
+    numbers = [snapshot.number for snapshot in snapshots]
     if numbers != list(range(1, len(numbers) + 1)) or not _is_name(manifest.state):
         raise strange
     return manifest
@@ -276,8 +276,8 @@ def _open_state(path: Path, manifest: HistoryManifest, verify: bool) -> State:
     gone, back = (
         np.array(some, dtype=np.int64) for some in (manifest.forgotten, manifest.returned)
     )
-    both = np.concatenate([gone, back])
-    if len(both) and not (both.min() >= 0 and both.max() < graph.n_nodes):
+    indices = np.concatenate([gone, back])
+    if len(indices) and not (indices.min() >= 0 and indices.max() < graph.n_nodes):
         raise damaged
     # Only `verify` passes over all of `first_seen`: they are not used as indices, so this is safe
     if verify:
@@ -324,8 +324,8 @@ def write_state(
             more=("current", "present"),
         )
         sync_folder(path)
-        held = {"format": _FORMAT, "version": _VERSION, **asdict(manifest), "state": folder.name}
-        write_note(path / "history.json", held)
+        content = {"format": _FORMAT, "version": _VERSION, **asdict(manifest), "state": folder.name}
+        write_note(path / "history.json", content)
     except BaseException:
         if not _counts(path, folder.name):  # an error may come after it became current
             remove_folder(folder)

@@ -84,37 +84,37 @@ class Merge:
     def _block(self, first: int, last: int) -> Rows:
         """Merge the rows of the history from `first` to `last`."""
         bits = max(1, (self._n - 1).bit_length())
-        known, entries = _slice(self._old, first, last)
+        lengths, entries = _slice(self._old, first, last)
         columns, first_seen = self._old.indices[entries], self._old.first_seen[entries]  # type: ignore[index]
         degrees = np.zeros(last - first, dtype=np.int64)
-        degrees[: len(known)] = known
-        keys = np.repeat(np.arange(len(known)) << bits, known) | columns
+        degrees[: len(lengths)] = lengths
+        keys = np.repeat(np.arange(len(lengths)) << bits, lengths) | columns
 
         rows = self._row_of[first:last]
-        here = np.flatnonzero(rows >= 0)
-        found = self._keys(here, rows[here], bits)
-        at = np.searchsorted(keys, found)
-        new = np.ones(len(found), dtype=np.bool_)
+        places = np.flatnonzero(rows >= 0)
+        arriving = self._keys(places, rows[places], bits)
+        at = np.searchsorted(keys, arriving)
+        new = np.ones(len(arriving), dtype=np.bool_)
         inside = at < len(keys)
-        new[inside] = keys[at[inside]] != found[inside]
+        new[inside] = keys[at[inside]] != arriving[inside]
         # behind as many old entries as there are below it, and the new ones among those before
         at += np.cumsum(new) - new
 
-        kept = np.ones(len(keys) + np.count_nonzero(new), dtype=np.bool_)
-        kept[at[new]] = False
-        indices = np.empty(len(kept), dtype=np.int32)
-        indices[kept] = columns
-        indices[~kept] = found[new] & ((1 << bits) - 1)
-        all_first_seen = np.full(len(kept), self._number, dtype=np.uint16)
-        all_first_seen[kept] = first_seen
-        current = np.zeros(len(kept), dtype=np.bool_)
+        is_old = np.ones(len(keys) + np.count_nonzero(new), dtype=np.bool_)
+        is_old[at[new]] = False
+        indices = np.empty(len(is_old), dtype=np.int32)
+        indices[is_old] = columns
+        indices[~is_old] = arriving[new] & ((1 << bits) - 1)
+        all_first_seen = np.full(len(is_old), self._number, dtype=np.uint16)
+        all_first_seen[is_old] = first_seen
+        current = np.zeros(len(is_old), dtype=np.bool_)
         current[at] = True
         all_first_seen[current & (all_first_seen == UNKNOWN)] = self._number  # it begins again
         all_first_seen[self._returned[indices]] = UNKNOWN
-        degrees += np.bincount(found[new] >> bits, minlength=len(degrees))
+        degrees += np.bincount(arriving[new] >> bits, minlength=len(degrees))
         was_current = self._current[entries]
         if not self.changed:
-            self.changed = not (kept.all() and np.array_equal(current, was_current))
+            self.changed = not (is_old.all() and np.array_equal(current, was_current))
         return Rows(degrees, indices, all_first_seen, current)
 
     def _keys(self, places: IntArray, rows: IntArray, bits: int) -> IntArray:

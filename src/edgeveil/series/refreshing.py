@@ -159,18 +159,18 @@ def prepare_refresh(
     today = graph_of(graph)
     if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
         raise ParameterError("a member's name must be text without NUL characters")
-    given: Any = {name: value for name, value in options.items() if value is not None}
-    if "candidates" in given:
-        given["candidates"] = list(given["candidates"])
-    if "exclude" in given:
-        given["exclude"] = read_exclusions(given["exclude"])
+    settings: Any = {name: value for name, value in options.items() if value is not None}
+    if "candidates" in settings:
+        settings["candidates"] = list(settings["candidates"])
+    if "exclude" in settings:
+        settings["exclude"] = read_exclusions(settings["exclude"])
     job = RefreshJob(
         graph=today,
         ledger=ledger_of(ledger),
         mechanism=Suggest(
             epsilon=epsilon, directed=today.directed, knows_followers=knows_followers
         ),
-        **given,
+        **settings,
     )
     check_node_list(today, allowed=job.nodes_from_edges)
     candidates_of(today.nodes, job.candidates, job.exclude)
@@ -201,9 +201,9 @@ class RefreshJob:
     @cached_property
     def price(self) -> RefreshPrice:
         """The price, from public numbers only: of the graph, only the ids are read."""
-        now = series_to_refresh(self.ledger, self.label, self.folder, self.mechanism)
-        if now is not None:
-            campaign = series_campaign(self.mechanism, now.history, self.label, {})
+        current = series_to_refresh(self.ledger, self.label, self.folder, self.mechanism)
+        if current is not None:
+            campaign = series_campaign(self.mechanism, current.history, self.label, {})
         else:
             campaign = Campaign(
                 identity="a new series",
@@ -212,11 +212,11 @@ class RefreshJob:
                 fingerprint=SERIES,
             )
         names = [str(node) for node in self.graph.nodes.ids.tolist()]
-        found = self.ledger.newcomers(campaign, names)
+        newcomers = self.ledger.newcomers(campaign, names)
         return RefreshPrice(
             n_members=len(names),
-            n_newcomers=len(found.able),
-            n_left_out=len(found.unable),
+            n_newcomers=len(newcomers.able),
+            n_left_out=len(newcomers.unable),
             epsilon=self.mechanism.epsilon,
             least_left=self.ledger.account().left,
         )
@@ -227,20 +227,20 @@ class RefreshJob:
         place = SeriesFolder(series_folder(ledger, label, self.folder))
         with place.writing(), ledger.session():
             snapshot = ledger.snapshot(label)
-            now = series_to_refresh(ledger, label, place.path, self.mechanism)
+            current = series_to_refresh(ledger, label, place.path, self.mechanism)
             history = _history(place.path / "history")
             check_folder(ledger, place, history, label)
             check_node_list(history.graph, allowed=self.nodes_from_edges)
             check_loss(history, self.graph, self.most_loss)
             of_series, pending = (self, place, history, snapshot), place.pending()
             finished = None
-            if pending is not None and now is not None:
+            if pending is not None and current is not None:
                 # First finish the interrupted refresh: the history has what it needs.
                 finished = _Refresh(*of_series, pending.until).run()
             number = history.add(self.graph, date=self.date, again=True, nodes_from_edges=True)
             if finished is not None and finished.snapshot == number:
                 return finished
-            if now is None and number > 1:
+            if current is None and number > 1:
                 # Nobody was charged yet, so this may be done again, with a later graph as well.
                 history.reset_first_seen()
             return _Refresh(*of_series, number).run()
@@ -521,12 +521,12 @@ class _Refresh:
         new[able] = True
         return new, len(first) + len(back) - len(able)
 
-    def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
+    def _charge(self, campaign: Campaign, nodes: list[int]) -> list[int]:
         """Charge those whose budget allows it; return all who were charged, now or before."""
         paid, ledger = list[int](), self.job.ledger
         _erase_secrets(ledger.open_batches(campaign))  # no noise is drawn for a charge
-        for at in range(0, len(wanted), _BATCH):
-            some = wanted[at : at + _BATCH]
+        for at in range(0, len(nodes), _BATCH):
+            some = nodes[at : at + _BATCH]
             unable = set(ledger.newcomers(campaign, [self.names[i] for i in some]).unable)
             able = [i for i in some if self.names[i] not in unable]
             if able:
@@ -546,8 +546,8 @@ class _Refresh:
         recorded = job.ledger.open_batches(self.windows)
         begun = {name for batch in recorded for name in batch.members}
         due |= np.array([name in begun for name in self.names], dtype=np.bool_)
-        for known in self.place.shards(n, self.manifest):
-            shard = known.without(history.forgotten)
+        for stored in self.place.shards(n, self.manifest):
+            shard = stored.without(history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             shard = replace(shard, charged=shard.charged | newcomers[here])
             # Never a second time
@@ -590,7 +590,7 @@ class _Refresh:
             request, self.windows, lambda _: (task, digest), refuse, indices_of=indices_of
         )
         blocks = [rows.block for _, rows in drawn]
-        return [(one.sources, one.rows) for one in blocks if isinstance(one.rows, Evidence)]
+        return [(block.sources, block.rows) for block in blocks if isinstance(block.rows, Evidence)]
 
 
 def _no_more(n_members: int) -> Guarantee:

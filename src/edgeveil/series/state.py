@@ -61,20 +61,22 @@ class SeriesManifest:
     n_nodes: int = 0
 
     @classmethod
-    def from_dict(cls, held: dict[str, Any]) -> SeriesManifest:
+    def from_dict(cls, content: dict[str, Any]) -> SeriesManifest:
         """What `vars` gives, read from a file; KeyError, TypeError or ValueError if it is not."""
-        number, digest = held["entry"]
-        made = cls(**held | {"entry": (number, digest)})
-        texts = (made.series, made.token, digest, made.state)
+        number, digest = content["entry"]
+        manifest = cls(**content | {"entry": (number, digest)})
+        texts = (manifest.series, manifest.token, digest, manifest.state)
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("a text is none")
-        if not all(type(one) is int and one >= 0 for one in (made.until, number, made.n_nodes)):
+        if not all(
+            type(one) is int and one >= 0 for one in (manifest.until, number, manifest.n_nodes)
+        ):
             raise TypeError("a number is none")
-        if made.state and not re.fullmatch("state-[0-9a-z]+", made.state):
+        if manifest.state and not re.fullmatch("state-[0-9a-z]+", manifest.state):
             raise ValueError("the state is no folder of the series")
-        if set(held) != {one.name for one in fields(cls)}:
+        if set(content) != {one.name for one in fields(cls)}:
             raise KeyError("an entry is missing")
-        return made
+        return manifest
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,13 @@ class Shard:
         """The same shard with room for members who have joined."""
         if size == len(self.last):
             return self
-        both = self, Shard.empty(self.first, size - len(self.last))
+        shards = self, Shard.empty(self.first, size - len(self.last))
         return Shard(
             self.first,
-            np.concatenate([one.charged for one in both]),
-            np.concatenate([one.last for one in both]),
-            np.concatenate([one.windows for one in both]),
-            Evidence.joined([one.evidence for one in both]),
+            np.concatenate([shard.charged for shard in shards]),
+            np.concatenate([shard.last for shard in shards]),
+            np.concatenate([shard.windows for shard in shards]),
+            Evidence.joined([shard.evidence for shard in shards]),
         )
 
     def without(self, nodes: npt.NDArray[np.int64]) -> Shard:
@@ -111,20 +113,20 @@ class Shard:
         here = nodes[(nodes >= self.first) & (nodes < self.first + len(self.last))] - self.first
         if not len(here):
             return self
-        rows, kept = np.arange(len(self.last)), np.ones(len(self.last), np.bool_)
-        rows[here], kept[here] = len(rows), False
+        rows, keep = np.arange(len(self.last)), np.ones(len(self.last), np.bool_)
+        rows[here], keep[here] = len(rows), False
         return Shard(
             self.first,
-            self.charged & kept,
-            self.last * kept,
-            self.windows * kept,
+            self.charged & keep,
+            self.last * keep,
+            self.windows * keep,
             Evidence.joined([self.evidence, no_evidence(1)]).take(rows),
         )
 
     def write(self, folder: Path) -> None:
         """Write the file of this shard: up to 1.2 KB per member."""
         evidence = self.evidence
-        held = {
+        arrays = {
             "charged": self.charged,
             "last": self.last,
             "windows": self.windows,
@@ -136,22 +138,22 @@ class Shard:
 
         def write(path: Path) -> None:
             with path.open("wb") as file:
-                np.savez(file, **held)  # type: ignore[arg-type]
+                np.savez(file, **arrays)  # type: ignore[arg-type]
 
         write_atomically(folder / f"{self.first // SHARD:06d}.npz", write)
 
     @classmethod
     def read(cls, folder: Path, first: int, size: int) -> Shard:
         """Read the file of a shard of `size` members."""
-        with _opened(folder, first) as held:
-            counts = held["counts"].astype(np.int64)
+        with _opened(folder, first) as arrays:
+            counts = arrays["counts"].astype(np.int64)
             evidence = Evidence(
                 np.concatenate(([0], np.cumsum(counts))),
-                held["nodes"],
-                held["sums"].astype(np.float32),
-                held["rates"].astype(np.float64),
+                arrays["nodes"],
+                arrays["sums"].astype(np.float32),
+                arrays["rates"].astype(np.float64),
             )
-            shard = cls(first, held["charged"], held["last"], held["windows"], evidence)
+            shard = cls(first, arrays["charged"], arrays["last"], arrays["windows"], evidence)
             _check_lengths(size, shard.charged, shard.last, shard.windows, evidence)
         return shard
 
@@ -200,17 +202,17 @@ class SeriesFolder:
     def _read(self, name: str) -> SeriesManifest | None:
         damaged = is_damaged(self.path / name, self.path)
         try:
-            held = json.loads((self.path / name).read_bytes())
+            content = json.loads((self.path / name).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise LedgerError(damaged) from error
-        if not isinstance(held, dict):
+        if not isinstance(content, dict):
             raise LedgerError(damaged)
-        if held.pop("format", None) != _FORMAT:
+        if content.pop("format", None) != _FORMAT:
             raise LedgerError(f"{self.path / name} was written by another version of edgeveil")
         try:
-            return SeriesManifest.from_dict(held)
+            return SeriesManifest.from_dict(content)
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(damaged) from error
 
@@ -254,10 +256,10 @@ class SeriesFolder:
         manifest = manifest or self.manifest() or SeriesManifest("")
         firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
         for first in map(int, firsts):
-            size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, manifest.n_nodes))
+            size, n_stored = (min(SHARD, max(n - first, 0)) for n in (n_nodes, manifest.n_nodes))
             # A missing file must not count as an empty one: its windows would be drawn again.
-            if known:
-                yield Shard.read(self.path / manifest.state, first, known).grown(size)
+            if n_stored:
+                yield Shard.read(self.path / manifest.state, first, n_stored).grown(size)
             else:
                 yield Shard.empty(first, size)
 
@@ -287,12 +289,12 @@ class SeriesFolder:
             )
         columns = [np.zeros(n_nodes, np.uint16) for _ in names]
         for first in range(0, manifest.n_nodes, SHARD):
-            its = slice(first, min(first + SHARD, manifest.n_nodes))
-            with _opened(self.path / manifest.state, first) as held:
-                found = [held[name] for name in names]
-                _check_lengths(its.stop - first, *found)
-            for column, part in zip(columns, found, strict=True):
-                column[its] = part
+            rows = slice(first, min(first + SHARD, manifest.n_nodes))
+            with _opened(self.path / manifest.state, first) as arrays:
+                parts = [arrays[name] for name in names]
+                _check_lengths(rows.stop - first, *parts)
+            for column, part in zip(columns, parts, strict=True):
+                column[rows] = part
         return columns
 
 
@@ -301,8 +303,8 @@ def _opened(folder: Path, first: int) -> Iterator[Any]:
     """Open the file of a shard; LedgerError if it is missing or damaged."""
     path = folder / f"{first // SHARD:06d}.npz"
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-            yield held
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            yield arrays
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         words = f"{path} is missing or damaged: restore it, or renew the series"
         raise LedgerError(words) from error

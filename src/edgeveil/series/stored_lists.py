@@ -69,14 +69,14 @@ class StoredLists:
     def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
         """Lists of some members, or of everybody in the series."""
         nodes = self._history.nodes
-        known = [v for v in (nodes.named(str(v)) for v in members or ()) if v in nodes]
-        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
-        if len(known) < len(members or ()) or not self._paid[wanted].all():
+        ids = [v for v in (nodes.named(str(v)) for v in members or ()) if v in nodes]
+        indices = np.flatnonzero(self._paid) if members is None else nodes.indices(ids)
+        if len(ids) < len(members or ()) or not self._paid[indices].all():
             raise BudgetError(
                 "one of these members is not in the series: the next refresh (edgeveil refresh) "
                 "charges members who have joined since the last one, if their budget allows it"
             )
-        parts = list(self._parts(wanted, k))
+        parts = list(self._parts(indices, k))
         if not parts:
             raise EdgeveilError("nobody is in the series yet")
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
@@ -110,21 +110,21 @@ class StoredLists:
             if progress:
                 progress(done, len(everybody))
 
-    def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
+    def _parts(self, members: Any, k: int) -> Iterator[Suggestions]:
         if self._place.manifest() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         history, mechanism = self._history, self._mechanism
-        metadata, claim = self._metadata(len(wanted)), mechanism.guarantee(1)
-        wanted = np.array(list(dict.fromkeys(wanted.tolist())))
-        for shard in self._place.shards(len(history.nodes), self._state, of=wanted):
-            inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
+        metadata, claim = self._metadata(len(members)), mechanism.guarantee(1)
+        members = np.array(list(dict.fromkeys(members.tolist())))
+        for shard in self._place.shards(len(history.nodes), self._state, of=members):
+            inside = members[(members >= shard.first) & (members < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
-                some = inside[first : first + _FILE]
-                rows = some - shard.first
-                views = local_views(history.graph, some, claim.model, claim.known_edges)
+                part = inside[first : first + _FILE]
+                rows = part - shard.first
+                views = local_views(history.graph, part, claim.model, claim.known_edges)
                 if views.followers:  # today's: not those who have stopped
-                    views = views._replace(followers=tuple(map(history.followers, some)))
-                made = mechanism.lists(
+                    views = views._replace(followers=tuple(map(history.followers, part)))
+                member_lists = mechanism.lists(
                     shard.evidence.take(rows),
                     self._shared,
                     views,
@@ -132,11 +132,11 @@ class StoredLists:
                     self._candidates,
                     windows=shard.windows[rows],
                 )
-                friends = [len(history.friends(int(i))) for i in some]
+                friends = [len(history.friends(int(i))) for i in part]
                 yield Suggestions(
-                    members=tuple(history.nodes.take(some)),
+                    members=tuple(history.nodes.take(part)),
                     nodes=history.nodes,
-                    lists=made,
+                    lists=member_lists,
                     friends=np.array(friends, dtype=np.int64),
                     k=k,
                     **metadata._asdict(),
@@ -158,21 +158,21 @@ class StoredLists:
 
 
 def open_series(
-    now: Current,
+    current: Current,
     ledger: Ledger,
     label: str,
-    among: Candidates | None = None,
+    candidates: Candidates | None = None,
 ) -> StoredLists:
     """The lists of a series as of its last refresh, of these candidates."""
-    shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
-    if not now.manifest.state or shared is None or not shared.stored:
+    shared = ledger.shared(series_campaign(current.mechanism, current.history, label, {}))
+    if not current.manifest.state or shared is None or not shared.stored:
         raise LedgerError(
-            f"the first refresh of {now.place.path} was interrupted: run the same command again"
+            f"the first refresh of {current.place.path} was interrupted: run the same command again"
         )
-    degrees = popularity(shared, now.history.nodes)
-    if among is None:
-        among = candidates_in(now.history, None, None)
-    return StoredLists(now.place, now.history, now.mechanism, degrees, among)
+    degrees = popularity(shared, current.history.nodes)
+    if candidates is None:
+        candidates = candidates_in(current.history, None, None)
+    return StoredLists(current.place, current.history, current.mechanism, degrees, candidates)
 
 
 def read_series_lists(
@@ -201,28 +201,28 @@ def read_series_lists(
     check_int("k", length, 1, 10_000)
     among = None if candidates is None else list(candidates)
     pairs = None if exclude is None else read_exclusions(exclude)
-    for left in reversed(range(_TRIES)):
-        now = current_series(ledger, label)
-        if now is None:
+    for tries_left in reversed(range(_TRIES)):
+        current = current_series(ledger, label)
+        if current is None:
             if had_series(ledger, label):
                 raise LedgerError(
                     f"the series of {label or 'this graph'} has no list yet: it was begun or "
                     "renewed, and not refreshed since. Run edgeveil refresh; nobody was charged"
                 )
             return None
-        if now.mechanism != asked:
+        if current.mechanism != asked:
             raise ParameterError(
                 f"the lists of {label or 'this graph'} are a series with epsilon "
-                f"{now.mechanism.epsilon:g}: use the same parameters, or another label, where "
+                f"{current.mechanism.epsilon:g}: use the same parameters, or another label, where "
                 "lists are charged separately"
             )
-        nodes = now.history.nodes
+        nodes = current.history.nodes
         nodes.indices([nodes.named(str(v)) for v in among or ()])  # refuses unknown ids
         try:
-            wanted = candidates_in(now.history, among, pairs)
-            return open_series(now, ledger, label, wanted).suggestions(members, length)
+            wanted = candidates_in(current.history, among, pairs)
+            return open_series(current, ledger, label, wanted).suggestions(members, length)
         except LedgerError:
-            if not left or now.place.manifest() == now.manifest:
+            if not tries_left or current.place.manifest() == current.manifest:
                 raise
     raise AssertionError  # the last try returns or raises
 
@@ -234,8 +234,8 @@ def candidates_in(
     nodes, among = history.nodes, np.flatnonzero(history.present)
     if candidates is not None:
         # Ids as in a graph of today, which may have had another kind when the history began.
-        known = (nodes.find(nodes.named(str(v))) for v in candidates)
-        among = np.intersect1d(among, [i for i in known if i is not None])
+        indices = (nodes.find(nodes.named(str(v))) for v in candidates)
+        among = np.intersect1d(among, [i for i in indices if i is not None])
     pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
     return Candidates(among.astype(np.int64), pairs)
 

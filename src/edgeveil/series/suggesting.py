@@ -88,11 +88,11 @@ def suggest(
         single = isinstance(members, str | int | np.integer)
         members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
         graph.nodes.indices(members)
-    made = prepare_lists(
+    suggestions = prepare_lists(
         graph, chosen, members, k=k, candidates=candidates, exclude=exclude, **options
     ).run()
-    assert isinstance(made, Suggestions)  # of what the mechanism gives
-    return made
+    assert isinstance(suggestions, Suggestions)  # of what the mechanism gives
+    return suggestions
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ def prepare_lists(
     Nothing is charged or drawn. Parameters are those of `suggest`.
     """
     ledger, label = options.get("ledger"), options.get("label", "")
-    asked = None if members is None else list(members)
+    listed = None if members is None else list(members)
     if ledger is not None and isinstance(mechanism, Suggest):
-        found = read_series_lists(
-            ledger, label, mechanism, asked, k=k, candidates=candidates, exclude=exclude
+        from_series = read_series_lists(
+            ledger, label, mechanism, listed, k=k, candidates=candidates, exclude=exclude
         )
-        if found is not None:
-            return SeriesJob(found)
+        if from_series is not None:
+            return SeriesJob(from_series)
     elif ledger is not None and had_series(ledger_of(ledger), label):
         raise LedgerError(
             f"the lists of {label or 'this graph'} are a series: another mechanism needs another "
@@ -142,7 +142,7 @@ def prepare_lists(
     return prepare(
         graph,
         mechanism,
-        graph.nodes if asked is None else asked,
+        graph.nodes if listed is None else listed,
         k=k,
         candidates=candidates,
         exclude=exclude,
