@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.flow.bounds import Bound
-from edgeveil.flow.push_flow import push_flow_cap
+from edgeveil.flow.push_rounds import push_flow_cap
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import NonPrivate
 from edgeveil.mechanisms.base import Asking, LocalViews

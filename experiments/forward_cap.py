@@ -20,7 +20,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import layout_of
 from edgeveil.flow._kernels import unload
 from edgeveil.flow.bounds import check_sigma, rounds_constant
-from edgeveil.flow.push_flow import CappedBlock, Recursion, run_blocks
+from edgeveil.flow.push_rounds import CappedBlock, Recursion, run_blocks
 from edgeveil.flow.walk import check_restart, check_rounds, check_sources, lazy_restart
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import LocalViews, Rows, check_model, laplace_uncertainty

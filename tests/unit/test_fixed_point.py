@@ -20,7 +20,7 @@ from edgeveil.flow.bounds import (
     float_error_bound,
     flow_error_bound,
 )
-from edgeveil.flow.push_flow import Recursion, capped_rows
+from edgeveil.flow.push_rounds import Recursion, capped_rows
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.capped_flow import flow_error
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs

@@ -19,7 +19,7 @@ from edgeveil.flow._blocks import block_zeros, components_of, layout_of
 from edgeveil.flow._kernels import KERNELS, LANES, SINGLE_LANES, blocks
 from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
-from edgeveil.flow.push_flow import CappedBlock, Recursion
+from edgeveil.flow.push_rounds import CappedBlock, Recursion
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph

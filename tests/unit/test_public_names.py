@@ -31,14 +31,19 @@ def test_the_parts_are_reached_by_name():
         assert getattr(edgeveil, part).__name__ == f"edgeveil.{HOMES.get(part, part)}"
 
 
-def test_no_submodule_hides_a_public_name():
-    """Importing everything must not put a module where a function of that name was."""
+def test_no_name_hides_a_module_nor_a_module_a_name():
+    """Of a package, the attribute with the name of a module is that module, and nothing else is."""
     script = (
-        "import pkgutil, importlib, edgeveil\n"
-        "for m in pkgutil.walk_packages(edgeveil.__path__, 'edgeveil.'):\n"
-        "    if '__main__' not in m.name: importlib.import_module(m.name)\n"
-        "import types\n"
-        "print([n for n in edgeveil.__all__ if isinstance(getattr(edgeveil, n), types.ModuleType)])"
+        "import pkgutil, importlib, sys, types, edgeveil\n"
+        "names = [m.name for m in pkgutil.walk_packages(edgeveil.__path__, 'edgeveil.')]\n"
+        "for name in names:\n"
+        "    if '__main__' not in name: importlib.import_module(name)\n"
+        "loaded = [n for n in names if n in sys.modules]\n"
+        "def at(n): return getattr(sys.modules[n.rpartition('.')[0]], n.rpartition('.')[2])\n"
+        "hidden = [n for n in loaded if at(n) is not sys.modules[n]]\n"
+        "public = [getattr(edgeveil, n) for n in edgeveil.__all__]\n"
+        "hidden += [part for part in public if isinstance(part, types.ModuleType)]\n"
+        "print(hidden)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@
 """
 
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.flow.push_flow import push_flow, push_flow_cap
+from edgeveil.flow.push_rounds import push_flow, push_flow_cap
 from edgeveil.flow.walk import lazy_restart
 
 __all__ = [

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from edgeveil.estimate.hashing import embedding_float_error, hash_nodes, instant_embedding
 from edgeveil.flow.bounds import Bound, flow_error_bound
-from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
+from edgeveil.flow.push_rounds import Recursion, capped_recursion, capped_rows
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (

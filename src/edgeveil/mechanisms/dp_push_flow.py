@@ -13,7 +13,7 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_int
 from edgeveil.errors import PromiseError
 from edgeveil.flow.bounds import Bound, float_error_bound
-from edgeveil.flow.push_flow import push_flow
+from edgeveil.flow.push_rounds import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
-from edgeveil.flow.push_flow import Recursion, capped_rows
+from edgeveil.flow.push_rounds import Recursion, capped_rows
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from experiments.forward_cap import (
     DPForwardCap,

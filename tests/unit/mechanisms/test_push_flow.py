@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edgeveil.errors import PromiseError
-from edgeveil.flow.push_flow import push_flow
+from edgeveil.flow.push_rounds import push_flow
 from edgeveil.mechanisms import DPPushFlow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.seam import calibrations_of, run
