@@ -228,7 +228,7 @@ class RefreshJob:
         with place.writing(), ledger.session():
             snapshot = ledger.snapshot(label)
             current = series_to_refresh(ledger, label, place.path, self.mechanism)
-            history = _history(place.path / "history")
+            history = current.history if current else _history(place.path / "history")
             check_folder(ledger, place, history, label)
             check_node_list(history.graph, allowed=self.nodes_from_edges)
             check_loss(history, self.graph, self.most_loss)
