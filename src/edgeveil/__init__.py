@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from edgeveil.graph.read import read_graph
     from edgeveil.graph.saved import open_graph, save_graph
     from edgeveil.jobs import embed, price, rank, release, release_to
-    from edgeveil.jobs.advice import recommended
     from edgeveil.jobs.aggregating import aggregate
+    from edgeveil.jobs.choice import recommended
     from edgeveil.jobs.classifying import classify
     from edgeveil.jobs.estimators import PrivateEmbedding
     from edgeveil.jobs.node_classifier import PrivateNodeClassifier
@@ -85,7 +85,7 @@ _PARTS = {
     "mechanisms": "mechanisms",
 }
 _HOMES = {
-    "jobs.advice": "recommended",
+    "jobs.choice": "recommended",
     "jobs.aggregating": "aggregate",
     "jobs.classifying": "classify",
     "testing": "audit",

@@ -208,9 +208,9 @@ def test_docstrings_comments_and_layout_of_our_code_do_not_count(edited):
 def test_what_makes_no_values_does_not_count(edited):
     plain = edited("mechanisms/two_hop.py")
     for name in (
-        "jobs/advice.py",
+        "jobs/choice.py",
         "cli/rank.py",
-        "jobs/api.py",
+        "jobs/ranking.py",
         "testing/verdict.py",
         "results/release.py",
     ):

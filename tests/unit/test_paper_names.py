@@ -9,7 +9,7 @@ import pytest
 import edgeveil as ev
 from edgeveil.errors import ParameterError
 from edgeveil.flow.walk import lazy_restart
-from edgeveil.jobs.naming import built_in
+from edgeveil.jobs.choice import built_in
 from edgeveil.mechanisms import MECHANISMS, DPPushFlowCap
 
 GRAPH = ev.datasets.social_network(60, average_degree=8, seed=1).graph

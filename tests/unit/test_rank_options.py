@@ -8,7 +8,7 @@ import pytest
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.graph.datasets import social_network
 from edgeveil.jobs import rank, release
-from edgeveil.jobs.api import known_to
+from edgeveil.jobs.ranking import known_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, OwnListEmbedding, TwoHop
 from edgeveil.privacy.noise import NoiseSource

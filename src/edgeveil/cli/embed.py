@@ -47,7 +47,7 @@ def embed(
     from edgeveil.cli.reading import TABLES, wanted_nodes
     from edgeveil.cli.runner import Run
     from edgeveil.jobs import prepare
-    from edgeveil.jobs.api import default_embedding, for_graph
+    from edgeveil.jobs.choice import default_embedding, for_graph
 
     asked = chosen_mechanism(
         mechanism, "embeddings", parameters, epsilon=epsilon, dimension=dim

@@ -86,7 +86,7 @@ def _protects(kind: type[Mechanism]) -> str:
 
 def find_mechanism(name: str, output: OutputKind | None = None) -> type[Mechanism]:
     """The class with this name on the command line; `output` is what the command needs."""
-    from edgeveil.jobs.naming import built_in
+    from edgeveil.jobs.choice import built_in
     from edgeveil.mechanisms import MECHANISMS
 
     kind = built_in(name)

@@ -55,7 +55,8 @@ def rank(
     from edgeveil.cli.reading import TABLES, nodes_in_file, wanted_nodes
     from edgeveil.cli.runner import Run
     from edgeveil.jobs import prepare
-    from edgeveil.jobs.api import check_left_out, known_to, mechanism_for_scores
+    from edgeveil.jobs.choice import mechanism_for_scores
+    from edgeveil.jobs.ranking import check_left_out, known_to
 
     check_int("-k", k)
     if source is None and sources is None:

@@ -126,7 +126,7 @@ def _job(
 ) -> ReleaseJob | SeriesJob:
     """The job that makes the lists of a page."""
     from edgeveil.cli.reading import who_may_be_suggested
-    from edgeveil.jobs.api import mechanism_for_lists
+    from edgeveil.jobs.choice import mechanism_for_lists
     from edgeveil.results.suggestions import member_files
     from edgeveil.series.suggesting import prepare_lists
 

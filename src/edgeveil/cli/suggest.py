@@ -53,7 +53,7 @@ def suggest(
         who_may_be_suggested,
     )
     from edgeveil.cli.runner import Run
-    from edgeveil.jobs.api import for_graph
+    from edgeveil.jobs.choice import for_graph
     from edgeveil.results.suggestions import member_files
     from edgeveil.series.suggesting import prepare_lists
 

@@ -12,8 +12,7 @@ from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.matrices import read_matrix
 from edgeveil.jobs import release
-from edgeveil.jobs.api import default_embedding, for_graph, refuse_two_values
-from edgeveil.jobs.naming import make_by_name
+from edgeveil.jobs.choice import default_embedding, for_graph, make_by_name, refuse_two_values
 from edgeveil.jobs.request import graph_of
 from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.privacy.noise import NoiseSource

@@ -19,7 +19,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
 from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked
-from edgeveil.ledger import Price
+from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
@@ -178,6 +178,38 @@ class ReleaseJob:
                 "another folder, where nothing more is charged, or replace them (--overwrite, "
                 "overwrite=True)"
             )
+
+
+def price(
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId] | None = None,
+    *,
+    ledger: Ledger | None = None,
+    label: str = "",
+) -> ReleasePrice:
+    """The price of a release. Nothing is charged or drawn.
+
+    The price depends on the mechanism and on the number of sources, both public. With a ledger,
+    rows that were charged before are not charged again. A promise that the guarantee rests on is
+    not checked here: `edgeveil.release` does that.
+
+    Parameters
+    ----------
+    graph, mechanism, ledger, label
+        As for `edgeveil.release`.
+    sources : iterable of ids, optional
+        As for `edgeveil.release`; by default everybody.
+
+    Examples
+    --------
+    >>> from edgeveil.graph.datasets import social_network
+    >>> from edgeveil.mechanisms import DegreePrior
+    >>> graph = social_network(300, average_degree=12).graph
+    >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
+    0.5
+    """
+    return prepare(graph, mechanism, sources, ledger=ledger, label=label).price
 
 
 @overload  # narrower than the next

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Directed, Graph
 from edgeveil.graph.node_tables import NodeLabels, read_labels
+from edgeveil.jobs.choice import SAY_EPSILON
 from edgeveil.jobs.classifying import classify
 from edgeveil.jobs.estimators import ClassifierMixin, GraphEstimator
-from edgeveil.jobs.naming import SAY_EPSILON
 from edgeveil.mechanisms.node_classes import NodeClasses
 
 if TYPE_CHECKING:

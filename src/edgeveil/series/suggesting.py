@@ -12,7 +12,7 @@ from edgeveil.errors import LedgerError
 from edgeveil.graph.exclusions import Exclude
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
-from edgeveil.jobs.api import mechanism_for_lists
+from edgeveil.jobs.choice import mechanism_for_lists
 from edgeveil.jobs.job import ReleaseJob, prepare
 from edgeveil.jobs.request import Options, graph_of, ledger_of
 from edgeveil.mechanisms.base import Mechanism

@@ -10,7 +10,7 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph.datasets import social_network
-from edgeveil.jobs.advice import recommended
+from edgeveil.jobs.choice import recommended
 from edgeveil.mechanisms import (
     MECHANISMS,
     DegreePrior,
