@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from edgeveil.errors import LedgerError
-from edgeveil.graph.exclusions import Exclude
+from edgeveil.graph.exclusions import Exclude, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.choice import mechanism_for_lists
@@ -127,7 +127,10 @@ def prepare_lists(
     Nothing is charged or drawn. Parameters are those of `suggest`.
     """
     ledger, label = options.get("ledger"), options.get("label", "")
+    # Each is used twice: an iterator would be empty the second time
     listed = None if members is None else list(members)
+    candidates = None if candidates is None else list(candidates)
+    exclude = None if exclude is None else read_exclusions(exclude)
     if ledger is not None and isinstance(mechanism, Suggest):
         from_series = read_series_lists(
             ledger, label, mechanism, listed, k=k, candidates=candidates, exclude=exclude

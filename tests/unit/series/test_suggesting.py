@@ -155,3 +155,14 @@ def test_excluded_names_leave_lists_without_a_series(tmp_path):
     other = ev.Ledger.create(tmp_path / "g.ledger", epsilon=1)
     again = ev.suggest(GRAPH, 7, 1.0, **how | {"ledger": other}, exclude=[(7, before[0])])
     assert made.provenance.lists["exclude"] != again.provenance.lists["exclude"]
+
+
+def test_iterators_of_pairs_and_candidates_are_not_used_up(tmp_path):
+    """The series of the label is asked first; then the release has to see them as well."""
+    graph = ev.datasets.social_network(40, average_degree=8).graph
+    ledger = ev.Ledger.create(tmp_path / "friends.ledger", epsilon=2)
+    pairs = [(0, other) for other in range(1, 30)]
+    lists = ev.suggest(
+        graph, [0], 1.0, ledger=ledger, exclude=iter(pairs), candidates=iter(range(40))
+    )
+    assert {row["node"] for row in lists.table().to_dicts()}.isdisjoint(range(1, 30))
