@@ -47,7 +47,7 @@ from edgeveil.privacy.statistic import digest_of
 from edgeveil.results.nouns import Nouns
 from edgeveil.results.release_folder import ReleaseFolder
 from edgeveil.results.suggestions import Suggestions
-from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
+from edgeveil.series.campaign import Current, series_campaign, series_folder, series_to_refresh
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
 from edgeveil.series.history import History, check_node_list
 from edgeveil.series.lost_edges import MOST_LOSS, check_loss
@@ -157,14 +157,12 @@ def prepare_refresh(
 ) -> RefreshJob:
     """Check a refresh; nothing is merged, charged or drawn. Parameters as for `refresh`."""
     today = graph_of(graph)
-    if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
-        raise ParameterError("a member's name must be text without NUL characters")
     settings: Any = {name: value for name, value in options.items() if value is not None}
     if "candidates" in settings:
         settings["candidates"] = list(settings["candidates"])
     if "exclude" in settings:
         settings["exclude"] = read_exclusions(settings["exclude"])
-    job = RefreshJob(
+    return RefreshJob(
         graph=today,
         ledger=ledger_of(ledger),
         mechanism=Suggest(
@@ -172,9 +170,6 @@ def prepare_refresh(
         ),
         **settings,
     )
-    check_node_list(today, allowed=job.nodes_from_edges)
-    candidates_of(today.nodes, job.candidates, job.exclude)
-    return job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +182,7 @@ class RefreshJob:
     # as in `RefreshOptions`
     label: str = ""
     folder: str | os.PathLike[str] | None = None
-    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    date: str | None = None  # of the day on which it runs
     rule: WindowRule | None = None
     nodes_from_edges: bool = False
     candidates: list[NodeId] | None = None
@@ -198,46 +193,90 @@ class RefreshJob:
     purpose: str = ""
     operator: str = ""
 
+    def __post_init__(self) -> None:
+        nodes = self.graph.nodes
+        if nodes.kind == "str" and not nodes.arrays["text"].all():
+            raise ParameterError("a member's name must be text without NUL characters")
+        check_node_list(self.graph, allowed=self.nodes_from_edges)
+        candidates_of(nodes, self.candidates, self.exclude)
+
     @cached_property
     def price(self) -> RefreshPrice:
         """The price, from public numbers only: of the graph, only the ids are read."""
-        current = series_to_refresh(self.ledger, self.label, self.folder, self.mechanism)
-        if current is not None:
-            campaign = series_campaign(self.mechanism, current.history, self.label, {})
-        else:
-            campaign = Campaign(
+        ledger, mechanism = self.ledger, self.mechanism
+        generation = ledger.snapshot(self.label)  # first, so that a renewal meanwhile is noticed
+        current = series_to_refresh(ledger, self.label, self.folder, mechanism)
+        names = [str(node) for node in self.graph.nodes.ids.tolist()]
+        newcomers, n_left_out = 0, 0
+        for campaign, members in self._to_be_charged(current, names):
+            if members:
+                split = ledger.newcomers(campaign, members)
+                newcomers += len(split.able)
+                n_left_out += len(split.unable)
+        return RefreshPrice(
+            n_members=len(names),
+            n_newcomers=newcomers,
+            n_left_out=n_left_out,
+            epsilon=mechanism.epsilon,
+            least_left=ledger.account().left,
+            generation=generation,
+        )
+
+    def _to_be_charged(
+        self, current: Current | None, names: list[str]
+    ) -> list[tuple[Campaign, list[str]]]:
+        """Whom a refresh with these members charges, as `_Refresh._charge_newcomers` does."""
+        if current is None:
+            new_series = Campaign(
                 identity="a new series",
                 guarantee=self.mechanism.guarantee,
                 label=self.label,
                 fingerprint=SERIES,
             )
-        names = [str(node) for node in self.graph.nodes.ids.tolist()]
-        newcomers = self.ledger.newcomers(campaign, names)
-        return RefreshPrice(
-            n_members=len(names),
-            n_newcomers=len(newcomers.able),
-            n_left_out=len(newcomers.unable),
-            epsilon=self.mechanism.epsilon,
-            least_left=self.ledger.account().left,
-        )
+            return [(new_series, names)]
+        place, history, _, manifest = current
+        series = series_campaign(self.mechanism, history, self.label, {})
+        charged, _ = place.marks(len(history.nodes), manifest)
+        in_state = {str(node) for node in history.nodes.take(np.flatnonzero(charged))}
+        missing = [name for name in names if name not in in_state]
+        charges = self.ledger.rows_of(series, missing)
+        pending = place.pending()
+        number = pending.until if pending else len(history.snapshots) + 1
+        back = [name for name in missing if 0 < charges.get(name, 0) <= manifest.entry[0]]
+        return [
+            (series, [name for name in missing if name not in charges]),
+            (_returns(series, number), back),
+        ]
+
+    def changed(self, **changes: Any) -> RefreshJob:
+        """The same refresh at the price that was looked up, with other engine or progress."""
+        job = replace(self, **changes)
+        vars(job)["price"] = self.price  # frozen: a cached property is kept there
+        return job
 
     def run(self) -> Refreshed:
         """Merge the graph, charge newcomers, draw what is due; exceptions as for `refresh`."""
         ledger, label = self.ledger, self.label
         place = SeriesFolder(series_folder(ledger, label, self.folder))
         with place.writing(), ledger.session():
-            snapshot = ledger.snapshot(label)
+            generation = ledger.snapshot(label)
+            if "price" in vars(self) and generation != self.price.generation:
+                raise LedgerError(
+                    f"the series of {label or 'this graph'} was renewed since this refresh was "
+                    "priced: nothing was merged or charged; look at the price again"
+                )
             current = series_to_refresh(ledger, label, place.path, self.mechanism)
             history = current.history if current else _history(place.path / "history")
             check_folder(ledger, place, history, label)
             check_node_list(history.graph, allowed=self.nodes_from_edges)
             check_loss(history, self.graph, self.most_loss)
-            of_series, pending = (self, place, history, snapshot), place.pending()
+            of_series, pending = (self, place, history, generation), place.pending()
             finished = None
             if pending is not None and current is not None:
                 # First finish the interrupted refresh: the history has what it needs.
                 finished = _Refresh(*of_series, pending.until).run()
-            number = history.add(self.graph, date=self.date, again=True, nodes_from_edges=True)
+            date = self.date or datetime.now(UTC).date().isoformat()
+            number = history.add(self.graph, date=date, again=True, nodes_from_edges=True)
             if finished is not None and finished.snapshot == number:
                 return finished
             if current is None and number > 1:
@@ -259,13 +298,16 @@ class RefreshPrice:
     n_members : int
         Members in today's graph.
     n_newcomers : int
-        Members who would be charged now, for all their future lists.
+        Members who would be charged now, for all their future lists; also those who were forgotten
+        and are back.
     n_left_out : int
         Members whose budget does not allow the charge.
     epsilon : float
         Price for each newcomer.
     least_left : float
         Lowest remaining budget of any member, before the charge.
+    generation : int
+        Of the label in the ledger. After a renewal, a job that was priced before it is refused.
     """
 
     n_members: int
@@ -273,6 +315,7 @@ class RefreshPrice:
     n_left_out: int
     epsilon: float
     least_left: float
+    generation: int
 
 
 @dataclass(frozen=True)
@@ -351,7 +394,7 @@ class _Refresh:
     job: RefreshJob
     place: SeriesFolder
     history: History
-    snapshot: int  # of the label in the ledger: a renewal meanwhile is noticed
+    generation: int  # of the label in the ledger: a renewal meanwhile is noticed
     number: int  # of the snapshot in the history
 
     @cached_property
@@ -367,7 +410,7 @@ class _Refresh:
         # In the entry of the degrees: the snapshot they belong to
         note["first"] = token_of(self.history, self.number)
         campaign = series_campaign(self.job.mechanism, self.history, self.job.label, note)
-        return replace(campaign, snapshot=self.snapshot)
+        return replace(campaign, snapshot=self.generation)
 
     @cached_property
     def key(self) -> str:
@@ -387,11 +430,7 @@ class _Refresh:
     @property
     def returns(self) -> Campaign:
         """The second charge of members who were forgotten and came back at this snapshot."""
-        return replace(
-            self.series,
-            identity=json.dumps({"returned": self.number, "of": self.series.identity}),
-            note={**self.series.note, "returned": str(self.number)},
-        )
+        return _returns(self.series, self.number)
 
     @cached_property
     def manifest(self) -> SeriesManifest:
@@ -591,6 +630,15 @@ class _Refresh:
         )
         blocks = [rows.block for _, rows in drawn]
         return [(block.sources, block.rows) for block in blocks if isinstance(block.rows, Evidence)]
+
+
+def _returns(series: Campaign, number: int) -> Campaign:
+    """The second charge of members who were forgotten and came back at a snapshot."""
+    return replace(
+        series,
+        identity=json.dumps({"returned": number, "of": series.identity}),
+        note={**series.note, "returned": str(number)},
+    )
 
 
 def _no_more(n_members: int) -> Guarantee:
