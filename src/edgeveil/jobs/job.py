@@ -18,9 +18,9 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
-from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked
+from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked, graph_of
 from edgeveil.ledger import Ledger, Price
-from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.base import Mechanism, check_mechanism, publishes
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.predictions import Predictions
@@ -209,6 +209,9 @@ def price(
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
     0.5
     """
+    graph = graph_of(graph)
+    if sources is None and not publishes(check_mechanism(mechanism)):
+        sources = graph.nodes
     return prepare(graph, mechanism, sources, ledger=ledger, label=label).price
 
 
@@ -250,8 +253,9 @@ def release(
     mechanism : Mechanism
         What to compute and how to protect it.
     sources : iterable of ids, optional
-        The nodes to compute rows for; ids, not indices. Repeats are dropped. By default all nodes.
-        A mechanism with one result for everybody (classes of nodes, sums) then gives this result.
+        The nodes to compute rows for (``graph.nodes``: all); ids, not indices. Repeats are dropped.
+        Without sources, a mechanism with one result for everybody (classes of nodes, sums) gives
+        this result; others need sources.
 
     Other Parameters
     ----------------
@@ -297,7 +301,7 @@ def release_to(
     path: str | os.PathLike[str],
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId] | None = None,
+    sources: Iterable[NodeId],
     *,
     overwrite: bool = False,
     **options: Unpack[ReleaseOptions],
@@ -314,7 +318,7 @@ def release_to(
     path : path
         The folder to make; it appears only when it is complete.
     graph, mechanism, sources
-        As for `edgeveil.release`.
+        As for `edgeveil.release`, but sources are always needed.
     overwrite : bool
         Replace a release that is already there.
 

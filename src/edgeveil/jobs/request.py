@@ -141,7 +141,7 @@ class ReleaseRequest:
 
     def check_memory(self, *, all_rows: bool) -> None:
         """Refuse (ParameterError) rows that do not fit into memory: all, or some at a time."""
-        rows = len(self.indices)
+        rows = self.graph.n_nodes if self.for_everybody else len(self.indices)
         at_once = rows if all_rows else min(rows, rows_at_once(self.graph.n_nodes))
         needed, available = 8 * at_once * self.width, total_memory()
         if needed > available:
@@ -241,10 +241,13 @@ def checked(
     check_directions(check_mechanism(mechanism), graph)
     for_everybody = sources is None and publishes(mechanism)
     if for_everybody:
+        _check_published(mechanism)
         # Computed here: what was learnt of all nodes would be sent to a cluster for one row.
         given["engine"], sources = Local(threads=1), graph.nodes.take([0])
     elif sources is None:
-        sources = graph.nodes
+        raise ParameterError(
+            "sources are missing: the nodes to compute rows for (graph.nodes: all)"
+        )
     elif mechanism.output == "predictions":
         raise ParameterError("predictions are for everybody at once: call edgeveil.classify")
     if isinstance(sources, str) or not isinstance(sources, Iterable):
@@ -268,6 +271,19 @@ def checked(
     mechanism.check_nodes(graph.nodes)
     request.check_memory(all_rows=False)
     return request
+
+
+def _check_published(mechanism: Mechanism) -> None:
+    """Refuse (ParameterError) one result for everybody that is not public, or costs more than once.
+
+    A ledger charges it once, to everybody.
+    """
+    claim = mechanism.guarantee(1)
+    if claim.model != "public" or claim.collusion != "shared":
+        raise ParameterError(
+            f"{mechanism.name} gives one result for everybody: its guarantee must be public, and "
+            "the same for any number of members (model='public', collusion='shared')"
+        )
 
 
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarantee:

@@ -166,7 +166,8 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         """What a release for everybody gives, from what `fit_shared` gave alone: post-processing.
 
         A mechanism that overrides it has nothing to measure for single members: its shared
-        statistics are all that it releases.
+        statistics are all that it releases. Its guarantee must be public, and the same for any
+        number of members.
         """
         raise ParameterError(f"{self.name} releases rows of members, and nothing for everybody")
 
@@ -337,8 +338,15 @@ def is_ours(kind: type) -> bool:
 
 
 def publishes(mechanism: Mechanism) -> bool:
-    """Whether a mechanism makes one result for everybody; see `Mechanism.published`."""
-    return type(mechanism).published is not Mechanism.published
+    """Whether a mechanism makes one result for everybody; see `Mechanism.published`.
+
+    Not if a subclass changes the rows of a mechanism that does: they would be another result.
+    """
+    for kind in type(mechanism).__mro__[:-1]:
+        own = vars(kind).keys() & {"published", "measure", "estimate"}
+        if own or kind is Mechanism:
+            return kind is not Mechanism and "published" in own
+    raise AssertionError  # Mechanism is among them
 
 
 def lacking(kind: type[Mechanism]) -> list[str]:
