@@ -300,9 +300,7 @@ def add_laplace_to_rows(
     noises : NoiseRows
         One stream for each row, used for nothing else.
     """
-    fit = isinstance(rows, np.ndarray) and rows.dtype == np.float64 and rows.ndim == 2
-    if not fit or not rows.flags.c_contiguous or not rows.flags.writeable:
-        raise ParameterError("rows must be a writeable, contiguous table of float64")
+    check_rows(rows)
     if not isinstance(calibration, Calibration):
         raise ParameterError("calibration must come from calibrate(...)")
     if rows.shape[1] > calibration.coordinates:
@@ -316,6 +314,13 @@ def add_laplace_to_rows(
     T, a = _split(calibration.scale)
     for i, row in enumerate(rows):
         row[:] = _sampler.add_noise(row, T, a, calibration.step_log2, noises.row(i))
+
+
+def check_rows(rows: Any) -> None:
+    """Refuse (ParameterError) what noise cannot be added to in place."""
+    fit = isinstance(rows, np.ndarray) and rows.dtype == np.float64 and rows.ndim == 2
+    if not fit or not rows.flags.c_contiguous or not rows.flags.writeable:
+        raise ParameterError("rows must be a writeable, contiguous table of float64")
 
 
 def to_lattice(values: NDArray[np.float64], calibration: Calibration) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ from edgeveil.privacy.noise import (
     NoiseRows,
     NoiseSource,
     add_laplace_to_rows,
+    check_rows,
     to_lattice,
 )
 from edgeveil.privacy.randomised_response import flipped_positions
@@ -246,6 +247,8 @@ def randomise_bound(
     """
     if isinstance(statistic, Bits | Exact):  # for all rows
         return randomise(statistic, noise.derive("numbers", digest_of(statistic)))
+    if isinstance(statistic, Statistic):
+        check_rows(statistic.values)
     count = len(statistic.starts) - 1 if isinstance(statistic, Tail) else len(statistic.values)
     if count != len(names):
         raise ParameterError(f"{count} rows need as many names")
@@ -257,7 +260,7 @@ def randomise_bound(
         parts.append(randomise(row, noise.derive("numbers", numbers), [int(name)]))
     values, scale = np.concatenate([part.values for part in parts]), parts[0].scale
     if isinstance(statistic, Statistic):
-        statistic.values[:] = values
+        statistic.values[:] = values  # as in `randomise`: no private number is left in them
         return Noised(_read_only(statistic.values), scale)
     return NoisedTail(
         values=values,
@@ -273,7 +276,7 @@ def _single_rows(statistic: Statistic | Tail) -> Iterator[Any]:
         for first, last in pairwise(statistic.starts):
             yield replace(
                 statistic,
-                positions=statistic.positions[first:last],
+                positions=statistic.positions[first:last].astype(np.int64),  # one digest, any type
                 values=statistic.values[first:last],
                 starts=np.array([0, last - first]),
             )
