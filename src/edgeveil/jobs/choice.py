@@ -212,8 +212,9 @@ def for_graph(mechanism: Mechanism, graph: Graph) -> Mechanism:
     """
     if isinstance(mechanism, OwnListEmbedding) and not mechanism.hashed:
         return replace(mechanism, dimension=graph.n_nodes)
-    if graph.directed and hasattr(mechanism, "directed"):
-        return replace(mechanism, directed=True)
+    if graph.directed and any(field.name == "directed" for field in fields(mechanism)):
+        parameters: dict[str, Any] = {"directed": True}
+        return replace(mechanism, **parameters)
     return mechanism
 
 
