@@ -184,7 +184,8 @@ def draw_charged(
 ) -> Iterator[tuple[Batch, RowBuffer]]:
     """Charge rows batch by batch, each before its noise is drawn; yield what is to be stored.
 
-    The only place where a charge becomes noise, of a release or of the windows of a series. A batch
+    The only place where rows are drawn for a charge, those of a release or the windows of a series
+    (`stored_shared` draws what a campaign shares). A batch
     that another process has charged and not finished is drawn here, all of it, from its secret. So
     it does not matter whether that process is still at work.
 
