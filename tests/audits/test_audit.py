@@ -29,7 +29,7 @@ from edgeveil.mechanisms.hard_pairs import graph_of_pairs, two_cliques, wedge
 from edgeveil.privacy import statistic
 from edgeveil.privacy.noise import NoiseSource, add_laplace_to_rows
 from edgeveil.testing import AuditResult, Pair, audit, verdict
-from edgeveil.testing.guessing import learn
+from edgeveil.testing.guessing import fit_guesser
 from edgeveil.testing.verdict import draw
 from edgeveil.testing.worst_pairs import worst_pair
 from experiments.forward_cap import DPForwardCap
@@ -212,7 +212,7 @@ def test_the_lower_bound_exceeds_the_truth_no_more_often_than_it_says(epsilon):
         first, second = (
             (rows[:split][mine[:split]], rows[split:][mine[split:]]) for mine in (~coins, coins)
         )
-        guesser = learn(first[0], second[0], games=games - split, confidence=0.8)
+        guesser = fit_guesser(first[0], second[0], games=games - split, confidence=0.8)
         too_high += guesser.certify(first[1], second[1], 0.8) > epsilon
     # Three standard deviations above a fifth.
     assert too_high <= audits * 0.2 + 3 * math.sqrt(audits * 0.16)

@@ -13,7 +13,7 @@ from edgeveil.mechanisms.member_lists import SuggestWindow
 from edgeveil.mechanisms.run import make_rows
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.testing.guessing import learn
+from edgeveil.testing.guessing import fit_guesser
 
 TRIALS, SURE = 8000, 0.999
 MEMBER, X, Y, N = 0, 1, 2, 5
@@ -64,7 +64,7 @@ def exact(first_seen, of=kept):
 def seen(birth, seed, of):
     """What the member gets from its windows, in as many trials; given that all degrees are 0."""
     noise, found = NoiseSource.insecure(seed), []
-    popularity = lists.learn(np.zeros(N), 2 / float(mechanism(0, 1).split[0]))
+    popularity = lists.fit_popularity(np.zeros(N), 2 / float(mechanism(0, 1).split[0]))
     for since, until in WINDOWS:
         drawn, _ = make_rows(
             mechanism(since, until),
@@ -79,7 +79,7 @@ def seen(birth, seed, of):
 def proved_by_guessing(first_seen, of):
     first, second = (seen(birth, seed, of) for seed, birth in enumerate(first_seen))
     half = TRIALS // 2
-    guesser = learn(first[:half], second[:half], games=2 * half, confidence=SURE)
+    guesser = fit_guesser(first[:half], second[:half], games=2 * half, confidence=SURE)
     return guesser.certify(first[half:], second[half:], SURE)
 
 

@@ -9,7 +9,7 @@ from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.mechanisms.hard_pairs import single_pair
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.testing.guessing import learn
+from edgeveil.testing.guessing import fit_guesser
 
 TRIALS, SURE = 700, 0.999
 FLIPPING = EdgeFlipping(epsilon=1.0)
@@ -46,7 +46,7 @@ def test_what_can_be_guessed_is_what_was_charged(history, at_least, at_most, rec
         for side, graph in enumerate((PAIR.graph, PAIR.neighbour))
     )
     half = TRIALS // 2
-    guesser = learn(first[:half], second[:half], games=2 * half, confidence=SURE)
+    guesser = fit_guesser(first[:half], second[:half], games=2 * half, confidence=SURE)
     proved = guesser.certify(first[half:], second[half:], SURE)
     record_property("figure", f"epsilon proved by guessing over {history.__name__}: {proved:.2f}")
     assert at_least <= proved <= at_most

@@ -15,7 +15,7 @@ from edgeveil.results.release import Release
 POPULAR = '''
 import numpy as np
 
-from edgeveil.estimate.lists import Evidence, learn, make_lists
+from edgeveil.estimate.lists import Evidence, fit_popularity, make_lists
 from edgeveil.mechanisms.base import Mechanism, OnceForAll, laplace_statistic
 
 
@@ -60,7 +60,7 @@ class Lists(Scores):
     output = "suggestions"
 
     def fit_shared(self, noised, nodes):
-        return learn(noised[0].values[0], noised[0].scale)
+        return fit_popularity(noised[0].values[0], noised[0].scale)
 
     def estimate(self, noised, shared, views):
         return Evidence.none(len(views.sources))  # nothing is asked for one member alone

@@ -179,7 +179,7 @@ class Lists(Popular):
     output = "suggestions"
 
     def fit_shared(self, noised, nodes):
-        return lists.learn(noised[0].values[0], noised[0].scale)
+        return lists.fit_popularity(noised[0].values[0], noised[0].scale)
 
     def estimate(self, noised, shared, views):
         some = min(5, len(views.nodes))
@@ -229,7 +229,7 @@ class NoLists(Popular):
         return Lists.estimate(self, noised, shared, views)
 
     def fit_shared(self, noised, nodes):
-        return lists.learn(noised[0].values[0], noised[0].scale)
+        return lists.fit_popularity(noised[0].values[0], noised[0].scale)
 
 
 class MorePeopleLearnLess(Popular):

@@ -141,7 +141,7 @@ def popularity_of(size, seed=None):
     """What degrees tell: nothing (all weights are 1), or something (weights from 0.1 to 1)."""
     rng = np.random.default_rng(seed)
     noisy = np.ones(size) if seed is None else rng.uniform(0, 3000, size)
-    return lists.learn(noisy, scale=2 / E1)
+    return lists.fit_popularity(noisy, scale=2 / E1)
 
 
 def with_pair(first_seen, pairs, pair, birth):

@@ -370,16 +370,14 @@ def fit_weights(
     return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), units, noise)
 
 
-def learn(
+def choose_weights(
     labels: Labels, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix], noise: float,
     *, ridges: Sequence[float] = RIDGES, seed: int = 0,
 ) -> Weights | None:  # fmt: skip
-    """Learn the weights from T; None where the graph does not help: the prior alone predicts then.
+    """Fit weights to T; None where the graph does not help: the prior alone predicts then.
 
-    V, or else T by folds, chooses the ridge and whether to use the weights.
-
-    They also choose the units of the matrices: one for all classes, or one for each, without which
-    a rare class is not heard.
+    V, or else T by folds, chooses the ridge, whether to use the weights, and the units of the
+    matrices: one for all classes, or one for each, without which a rare class is not heard.
 
     Parameters
     ----------
@@ -454,7 +452,7 @@ def converse(
     Parameters
     ----------
     labels, roles, log_prior, noise
-        As for `learn`.
+        As for `choose_weights`.
     blocks : int
         2 for a directed graph: sums of those whom a listener follows, then of its followers.
     """
@@ -462,7 +460,7 @@ def converse(
     words = first_words(labels, roles, log_prior)
     heard: list[Matrix] = [np.asarray((yield words)) / unit]
     spoken = words.speaks
-    weights = learn(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
+    weights = choose_weights(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
     guess = log_prior.argmax(axis=1)
     for rows, logs in _by_parts(weights, roles, log_prior, _blocks(heard, blocks)):
         guess[rows] = logs.argmax(axis=1)
@@ -476,7 +474,7 @@ def conclude(
 ) -> Outcome:  # fmt: skip
     """What the sums of all rounds tell, in units of loudness 1."""
     split = _blocks(heard, blocks)
-    weights = learn(labels, roles, log_prior, split, noise, seed=seed)
+    weights = choose_weights(labels, roles, log_prior, split, noise, seed=seed)
     logs = log_prior.copy()
     for rows, part in _by_parts(weights, roles, log_prior, split):
         logs[rows] = part

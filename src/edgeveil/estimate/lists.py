@@ -9,8 +9,8 @@ weights of common friends that reach a public threshold. A stranger's score is a
 D_v is the released degree, z_v the noisy sum, K / n the prior odds that a stranger belongs to the
 member's circles, and r the rate at which a sum adds to the log odds. Nothing is fitted.
 
-The order of use: `split`, `learn` once, `friend_weights`, `threshold`, `gather` (what is stored),
-`make_lists` (any number of times, for any k).
+The order of use: `split`, `fit_popularity` once, `friend_weights`, `threshold`, `gather` (what is
+stored), `make_lists` (any number of times, for any k).
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def threshold(n: int, rate: float) -> float:
     return max(0.0, math.log(n / (2 * _NOISE_NAMES)) / rate) if n else 0.0
 
 
-def learn(noisy: Vector, scale: float) -> Popularity:
+def fit_popularity(noisy: Vector, scale: float) -> Popularity:
     """What all lists share, from degrees with Laplace noise of this scale."""
     floor = max(_FLOOR * scale, 1.0)
     order = np.argsort(-noisy, kind="stable")
@@ -207,7 +207,7 @@ def gather(
     Parameters
     ----------
     popularity, views
-        From `learn`; the members and their friends.
+        From `fit_popularity`; the members and their friends.
     tail : starts, nodes and noisy sums
         What reached the threshold; row i is at ``starts[i] : starts[i + 1]``.
     rate : float
@@ -297,8 +297,8 @@ def make_lists(
     Parameters
     ----------
     popularity, views, evidence
-        From `learn`; the members and their friends; from `gather`. Friends who were strangers when
-        the evidence was gathered are left out.
+        From `fit_popularity`; the members and their friends; from `gather`. Friends who were
+        strangers when the evidence was gathered are left out.
     rate : float
         1 / scale of the noise on the sums.
     k : int

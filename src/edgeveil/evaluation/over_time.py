@@ -135,7 +135,7 @@ def _first_degrees(
     """The degrees released at the first snapshot; nodes that join later get the floor."""
     (numbers,) = shared_numbers(mechanism, born_until(graph, 1), noise)
     there = np.arange(graph.n_nodes) < (graph.n_nodes if n_first is None else n_first)
-    return lists.learn(np.where(there, numbers.values[0], 0.0), numbers.scale)
+    return lists.fit_popularity(np.where(there, numbers.values[0], 0.0), numbers.scale)
 
 
 def hits_of_series(

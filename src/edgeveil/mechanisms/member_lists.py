@@ -111,7 +111,7 @@ class Suggest(Mechanism):
 
     def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Popularity:
         """Sort the nodes by released degree."""
-        return lists.learn(noised[0].values[0], noised[0].scale)
+        return lists.fit_popularity(noised[0].values[0], noised[0].scale)
 
     def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:
         """Strangers' sums of the weights of common friends."""

@@ -251,4 +251,4 @@ def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
     numbers = released_degrees(stored)
     degrees = np.zeros(len(nodes))  # 0 for nodes that joined later
     degrees[: len(numbers.values[0])] = numbers.values[0]
-    return lists.learn(degrees, numbers.scale)
+    return lists.fit_popularity(degrees, numbers.scale)

@@ -48,7 +48,7 @@ class Guesser:
         return float(_epsilon(np.asarray(right), np.asarray(wrong), confidence))
 
 
-def learn(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesser:
+def fit_guesser(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesser:
     """Choose the score and thresholds with the best predicted bound.
 
     Trained on outputs on the first and on the second graph, (trials, columns). `games` is the

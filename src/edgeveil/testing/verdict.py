@@ -23,7 +23,7 @@ from edgeveil.mechanisms.base import Mechanism, Rows, check_mechanism
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.testing.guessing import learn
+from edgeveil.testing.guessing import fit_guesser
 from edgeveil.testing.worst_pairs import ROUNDING, loss_on, loss_share, worst_pair
 
 _TRAINING_SHARE = 0.2  # of the trials, to choose the guessing rule; the rest give the bound
@@ -266,7 +266,9 @@ def _lower_bounds(
     train_second, second = outputs(pair.neighbour, "second", coins)
 
     def certified(confidence: float) -> float:
-        guesser = learn(train_first, train_second, games=games - n_training, confidence=confidence)
+        guesser = fit_guesser(
+            train_first, train_second, games=games - n_training, confidence=confidence
+        )
         return guesser.certify(first, second, confidence)
 
     usual, verdict = confidences

@@ -18,7 +18,7 @@ from edgeveil.graph.nodes import NodeSet
 def released(seed: int, n: int, m: int, *, followers: bool = False):
     """Random released numbers of m members: degrees, own lists, and noisy sums."""
     rng = np.random.default_rng(seed)
-    popularity = lists.learn(rng.integers(1, 200, n) + rng.laplace(size=n) * 40, 40.0)
+    popularity = lists.fit_popularity(rng.integers(1, 200, n) + rng.laplace(size=n) * 40, 40.0)
     sources = rng.choice(n, m, replace=False)
     friends = [
         np.sort(rng.choice(np.delete(np.arange(n), s), rng.integers(0, n // 3), False))
@@ -108,7 +108,7 @@ def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
 
 def test_no_more_names_are_stored_than_the_public_number_and_they_are_the_best():
     n = 2000
-    popularity = lists.learn(np.full(n, 50.0), 1.0)
+    popularity = lists.fit_popularity(np.full(n, 50.0), 1.0)
     views = LocalViews(np.array([0]), np.arange(1, 40), np.array([0, 39]), NodeSet.range(n))
     nodes = np.arange(n)
     sums = np.random.default_rng(0).permutation(n).astype(float)
@@ -134,7 +134,7 @@ def test_a_friend_made_since_then_leaves_the_list():
 
 def test_followers_get_the_likelihood_ratio_of_following_and_say_so():
     n = 500
-    popularity = lists.learn(np.full(n, 30.0), 1.0)
+    popularity = lists.fit_popularity(np.full(n, 30.0), 1.0)
     friends = np.arange(1, 21)
     followers = (np.concatenate([np.arange(1, 11), [400, 401]]),)
     views = LocalViews(np.array([0]), friends, np.array([0, 20]), NodeSet.range(n), followers)
