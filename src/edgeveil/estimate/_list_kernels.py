@@ -102,11 +102,11 @@ def best_of_rows(
     out_starts[0] = 0
     for i in range(len(sources)):
         source, friends = sources[i], own[own_starts[i] : own_starts[i + 1]]
-        known = nodes[starts[i] : starts[i + 1]]
+        measured = nodes[starts[i] : starts[i + 1]]
         own_sums = sums[starts[i] : starts[i + 1]]
         follow = followers[follower_starts[i] : follower_starts[i + 1]]
-        most = k + len(known) + len(follow)
-        names, scores, found = np.empty(most, np.int64), np.empty(most), np.zeros(most)
+        most = k + len(measured) + len(follow)
+        names, scores, totals = np.empty(most, np.int64), np.empty(most), np.zeros(most)
         size, popular, least = 0, 0, -np.inf
         for j in range(len(order)):
             if popular == k:  # a list holds only names that are no worse than the last of these
@@ -114,29 +114,29 @@ def best_of_rows(
                 break
             if order[j] != source and not _contains(friends, order[j]):
                 popular += 1
-                if not _contains(known, order[j]) and not _contains(follow, order[j]):
+                if not _contains(measured, order[j]) and not _contains(follow, order[j]):
                     names[size], scores[size] = order[j], log_degrees[order[j]] + without
                     size += 1
-        for j in range(len(known) + len(follow)):
-            node = known[j] if j < len(known) else follow[j - len(known)]
+        for j in range(len(measured) + len(follow)):
+            node = measured[j] if j < len(measured) else follow[j - len(measured)]
             score, total = log_degrees[node] + without + bonus[i], 0.0
-            if j < len(known):
+            if j < len(measured):
                 total = own_sums[j]
                 score = _score(log_degrees[node], rates[i] * total, log_prior)
                 score += bonus[i] if _contains(follow, node) else 0.0
-            elif _contains(known, node):
+            elif _contains(measured, node):
                 continue
             if score < least or node == source or _contains(friends, node):
                 continue
             if len(allowed) > 0 and not allowed[node]:
                 continue
-            names[size], scores[size], found[size] = node, score, total
+            names[size], scores[size], totals[size] = node, score, total
             size += 1
         by_node = np.argsort(names[:size])
         best = by_node[np.argsort(-scores[by_node], kind="mergesort")[:k]]  # ties go by node
         first = out_starts[i]
         for j in range(len(best)):
             out_nodes[first + j], out_scores[first + j] = names[best[j]], scores[best[j]]
-            out_sums[first + j] = found[best[j]]
-            out_above[first + j] = (own_sums >= found[best[j]]).sum() if found[best[j]] > 0 else 0
+            out_sums[first + j] = totals[best[j]]
+            out_above[first + j] = (own_sums >= totals[best[j]]).sum() if totals[best[j]] > 0 else 0
         out_starts[i + 1] = first + len(best)

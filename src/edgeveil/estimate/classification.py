@@ -59,10 +59,10 @@ class Labels:
     @classmethod
     def single(cls, classes: npt.ArrayLike, n_classes: int | None = None) -> Labels:
         """From one class per node; -1 if it has none."""
-        given = np.asarray(classes, dtype=np.int64)
-        known = given >= 0
-        count = int(given.max(initial=-1)) + 1 if n_classes is None else n_classes
-        return cls(_starts_of(known), given[known], count)
+        by_node = np.asarray(classes, dtype=np.int64)
+        labelled = by_node >= 0
+        count = int(by_node.max(initial=-1)) + 1 if n_classes is None else n_classes
+        return cls(_starts_of(labelled), by_node[labelled], count)
 
     @property
     def n_nodes(self) -> int:
@@ -148,8 +148,8 @@ def choose_roles(
     n_t = min(max(round(SHARE_T * len(labelled)), LEAST_T), len(rest), MOST_T)
     trains = np.zeros(labels.n_nodes, dtype=bool)
     trains[_by_class(rest, classes, n_t, rng)] = True
-    asked = ~labels.labelled if targets is None else targets & ~labels.labelled
-    return Roles(asked | trains | validates, trains, validates)
+    predicted = ~labels.labelled if targets is None else targets & ~labels.labelled
+    return Roles(predicted | trains | validates, trains, validates)
 
 
 def _by_class(nodes: Indices, classes: Indices, size: int, rng: Any) -> Indices:
@@ -236,9 +236,9 @@ def from_features(features: Any, labels: Labels, *, seed: int = 0) -> Matrix:
     for ridge in _FEATURE_RIDGES:
         logs = out_of_fold[ridge] = np.empty_like(Y)
         for k in range(_FOLDS_OF_FEATURES):
-            away = fold == k
-            W, b = logistic_regression(X[labelled[~away]], Y[~away], ridge)
-            logs[away] = _log_softmax(np.asarray(X[labelled[away]] @ W) + b)
+            held_out = fold == k
+            W, b = logistic_regression(X[labelled[~held_out]], Y[~held_out], ridge)
+            logs[held_out] = _log_softmax(np.asarray(X[labelled[held_out]] @ W) + b)
     best = max(out_of_fold, key=lambda ridge: float((Y * out_of_fold[ridge]).sum()))
     W, b = logistic_regression(X[labelled], Y, best)
     out = _log_softmax(np.asarray(X @ W) + b)
@@ -413,14 +413,14 @@ def choose_weights(
         for choice, weights in fits.items():
             gain = gains[choice] = np.zeros(len(T))
             for k in range(_FOLDS_OF_T):
-                away, kept = fold == k, fold != k
-                if away.any() and kept.any():
-                    S_kept, S_away = [S[kept] for S in S_T], [S[away] for S in S_T]
+                held_out, rest = fold == k, fold != k
+                if held_out.any() and rest.any():
+                    S_rest, S_held_out = [S[rest] for S in S_T], [S[held_out] for S in S_T]
                     part = fit_weights(
-                        L_T[kept], S_kept, Y_T[kept], choice[0], noise, scales, weights.units,
+                        L_T[rest], S_rest, Y_T[rest], choice[0], noise, scales, weights.units,
                         weights,
                     )  # fmt: skip
-                    gain[away] = _gain(part, L_T[away], S_away, Y_T[away])
+                    gain[held_out] = _gain(part, L_T[held_out], S_held_out, Y_T[held_out])
     best = max(gains, key=lambda choice: float(gains[choice].mean()))
     gain = gains[best]
     error = float(gain.std() / math.sqrt(len(gain))) if len(V) else 0.0

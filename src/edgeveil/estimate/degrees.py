@@ -64,9 +64,9 @@ class DegreeEstimates:
         all members.
         """
         below, share = self._cells
-        found = values[below] + share * np.diff(values)[below]
-        found[friends] = np.interp(self.of_friends[friends], self.grid, values)
-        return np.asarray(found)
+        interpolated = values[below] + share * np.diff(values)[below]
+        interpolated[friends] = np.interp(self.of_friends[friends], self.grid, values)
+        return np.asarray(interpolated)
 
     @property
     def total_uncertainty(self) -> float:

@@ -29,6 +29,8 @@ from edgeveil.estimate.rows import LocalViews, exact_weights
 
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
+ReleasedSums = tuple[npt.NDArray[np.int64], Indices, Vector]
+"""Starts, nodes and noisy sums of some members; row i is at ``starts[i] : starts[i + 1]``."""
 
 CIRCLE = 2000  # K: prior number of strangers who share a circle with a member
 _LARGEST_PRIOR = 1.0  # of the odds K / n, where there are few nodes
@@ -198,7 +200,7 @@ def friend_weights(popularity: Popularity, views: LocalViews) -> Vector:
 def gather(
     popularity: Popularity,
     views: LocalViews,
-    tail: tuple[npt.NDArray[np.int64], Indices, Vector],
+    tail: ReleasedSums,
     rate: float,
     weight: Vector | None = None,
 ) -> Evidence:
@@ -209,7 +211,7 @@ def gather(
     popularity, views
         From `fit_popularity`; the members and their friends.
     tail : starts, nodes and noisy sums
-        What reached the threshold; row i is at ``starts[i] : starts[i + 1]``.
+        What reached the threshold.
     rate : float
         1 / scale of the noise on the sums.
     weight : array of shape (members,), optional
@@ -224,7 +226,7 @@ def gather(
 def _best(
     popularity: Popularity,
     views: LocalViews,
-    tail: tuple[npt.NDArray[np.int64], Indices, Vector],
+    tail: ReleasedSums,
     rates: Vector,
 ) -> Evidence:
     """The `STORED` strangers with the best scores of each member."""
@@ -267,11 +269,11 @@ def merge(popularity: Popularity, views: LocalViews, old: Evidence, new: Evidenc
         rows = np.repeat(np.arange(m), np.diff(part.starts))
         keys.append(rows * n + part.nodes)
         odds.append((np.where(rates > 0, part.rates, 1.0) / scale)[rows] * part.sums)
-    found, where = np.unique(np.concatenate(keys), return_inverse=True)
-    sums: Vector = np.zeros(len(found))
-    np.add.at(sums, where, np.concatenate(odds))
-    starts = np.searchsorted(found, np.arange(m + 1) * n).astype(np.int64)
-    return _best(popularity, views, (starts, found % n, sums), rates)
+    unique_keys, places = np.unique(np.concatenate(keys), return_inverse=True)
+    sums: Vector = np.zeros(len(unique_keys))
+    np.add.at(sums, places, np.concatenate(odds))
+    starts = np.searchsorted(unique_keys, np.arange(m + 1) * n).astype(np.int64)
+    return _best(popularity, views, (starts, unique_keys % n, sums), rates)
 
 
 def log_odds_rate(rate: float, weight: Vector) -> Vector:

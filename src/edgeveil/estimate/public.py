@@ -113,7 +113,7 @@ class NodeData(PublicData):
     @property
     def summary(self) -> dict[str, Any]:
         """How many have labels, and which role."""
-        given = (
+        source = (
             "features" if self.features is not None else "prior" if self.prior is not None else ""
         )
         return {
@@ -122,7 +122,7 @@ class NodeData(PublicData):
             "trained": int(self.roles.trains.sum()),
             "validated": int(self.roles.validates.sum()),
             "listen": int(self.roles.listens.sum()),
-            "without_graph": given or "class frequencies",
+            "without_graph": source or "class frequencies",
         }
 
     @cached_property
@@ -143,14 +143,14 @@ class NodeData(PublicData):
         if nodes == self.nodes:
             return AlignedData(self.labels, self.roles, self.log_prior)
         at = _indices_in(self.nodes, nodes)
-        there = at >= 0
+        present = at >= 0
 
         def marked(mask: npt.NDArray[np.bool_], otherwise: bool) -> npt.NDArray[np.bool_]:
-            return np.where(there, mask[at], otherwise)
+            return np.where(present, mask[at], otherwise)
 
         roles = self.roles
         log_prior = np.full((len(at), len(self.classes)), -np.log(len(self.classes)))
-        log_prior[there] = self.log_prior[at[there]]
+        log_prior[present] = self.log_prior[at[present]]
         return AlignedData(
             self.labels.at(at),
             Roles(
@@ -283,8 +283,8 @@ def arrays_of(matrix: Any) -> Iterable[npt.NDArray[Any]]:
     return (np.array(matrix.shape), matrix.indptr, matrix.indices, matrix.data)
 
 
-def _add(digest: hashlib._Hash, what: str, *arrays: npt.NDArray[Any]) -> None:
-    digest.update(what.encode())
+def _add(digest: hashlib._Hash, name: str, *arrays: npt.NDArray[Any]) -> None:
+    digest.update(name.encode())
     for array in arrays:
         digest.update(f"{array.dtype.str} {array.shape};".encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -80,14 +80,14 @@ class Quality:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for files."""
-        return asdict(self) | {"calibration": [list(one) for one in self.calibration]}
+        return asdict(self) | {"calibration": list(map(list, self.calibration))}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Quality:
         """From the result of `as_dict`, also if it has been through JSON."""
-        given = {k: _tuples(v) for k, v in data.items()}
-        bins = tuple(CalibrationBin(*one) for one in data["calibration"])
-        return cls(**given | {"calibration": bins})
+        measures = {k: _tuples(v) for k, v in data.items()}
+        bins = tuple(CalibrationBin(*values) for values in data["calibration"])
+        return cls(**measures | {"calibration": bins})
 
 
 def _tuples(value: Any) -> Any:
@@ -136,8 +136,8 @@ def measure(
 
 
 def _right(truth: Matrix, predicted: Indices) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = truth[np.arange(len(truth)), predicted] > 0
-    return found
+    right: npt.NDArray[np.bool_] = truth[np.arange(len(truth)), predicted] > 0
+    return right
 
 
 def _shares(parts: Matrix, of: Matrix) -> Measures:
@@ -146,12 +146,12 @@ def _shares(parts: Matrix, of: Matrix) -> Measures:
 
 def _calibration(sure: Matrix, right: npt.NDArray[np.bool_]) -> tuple[CalibrationBin, ...]:
     bins = np.minimum((sure * _BINS).astype(np.int64), _BINS - 1)
-    found = []
+    filled = []
     for i in np.unique(bins).tolist():
-        here = bins == i
-        measured = float(sure[here].mean()), float(right[here].mean()), int(here.sum())
-        found.append(CalibrationBin(i / _BINS, (i + 1) / _BINS, *measured))
-    return tuple(found)
+        inside = bins == i
+        measured = float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum())
+        filled.append(CalibrationBin(i / _BINS, (i + 1) / _BINS, *measured))
+    return tuple(filled)
 
 
 def average_precisions(truth: Matrix, probabilities: Matrix) -> Measures:
@@ -164,13 +164,13 @@ def average_precisions(truth: Matrix, probabilities: Matrix) -> Measures:
     )
 
 
-def _average_precision(is_one: npt.NDArray[np.bool_], score: Matrix) -> float | None:
-    if not is_one.any():
+def _average_precision(belongs: npt.NDArray[np.bool_], score: Matrix) -> float | None:
+    if not belongs.any():
         return None
     order = np.argsort(-score, kind="stable")
-    found = np.cumsum(is_one[order])
+    hits = np.cumsum(belongs[order])
     last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True))  # the end of each tie
-    precision, recall = found[last] / (last + 1), found[last] / found[-1]
+    precision, recall = hits[last] / (last + 1), hits[last] / hits[-1]
     return float(np.sum(np.diff(recall, prepend=0.0) * precision))
 
 

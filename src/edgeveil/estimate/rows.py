@@ -298,10 +298,10 @@ def prior_shares(of_friends: Vector, restart: float, known_hops: int) -> tuple[f
     if not known_hops:
         return 0.0, follow
     back = float(np.mean(1 / of_friends))  # the part of the second hop that returns to the source
-    there = restart * follow * (1 + follow**2 * back)
+    near = restart * follow * (1 + follow**2 * back)
     # The excess that `complete_rows` gives to friends at the prior mean.
-    there += CLOSURE_EXCESS * (restart * follow**2 + follow**3 * persistent_share(1.0, restart))
-    return min(there, follow), max(follow - there, 0.0)
+    near += CLOSURE_EXCESS * (restart * follow**2 + follow**3 * persistent_share(1.0, restart))
+    return min(near, follow), max(follow - near, 0.0)
 
 
 def over_degrees(rows: Rows, views: LocalViews, released: DegreeEstimates) -> None:

@@ -75,8 +75,8 @@ def half_widths(
     for i, score in enumerate(scores):
         seen = released.seen_by(views.of(i))
         row = score * seen.degrees if lift else score
-        about = of_row(i, row, seen)
-        out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
+        uncertainty = of_row(i, row, seen)
+        out[i] = uncertainty.of_lift(row, seen) if lift else uncertainty.of_pagerank(seen)
     return out
 
 
@@ -141,8 +141,8 @@ def two_hop_uncertainty(
     elsewhere = float(sums.sum()) - largest
     carried = float(np.sqrt(((weights * seen.uncertainty[friends]) ** 2).sum()))
     common = seen.total_uncertainty + direct * carried / far
-    whole = abs(elsewhere / mass - 1) + carried / mass
-    besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
+    relative = abs(elsewhere / mass - 1) + carried / mass
+    besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * relative * sums
     # And of the share of the far hops that is distributed like the second.
     noise = float((2 * scales[friends] ** 2).sum()) / mass**2
     off_closure = 2 * CLOSURE_DEVIATION * math.sqrt(noise / (CLOSURE_DEVIATION**2 + noise))
@@ -251,12 +251,12 @@ def sums_uncertainty(
         noise = 2 * scales[part] ** 2
         trust = tau * spread[part] / (tau * spread[part] + noise)
         wide = (1 - trust) ** 2 * wider[part] * spread[part] + trust**2 * noise
-        here, above = _DEVIATIONS * np.sqrt(wide), sums[part] - prior[part]
+        half, above = _DEVIATIONS * np.sqrt(wide), sums[part] - prior[part]
         outliers = np.flatnonzero(
             (trust > _MIN_TRUST) & (above > trust * above_noise * scales[part])
         )
         at_least = above[outliers] / trust[outliers] - above[outliers]
         at_least += math.log(20) * scales[part][outliers]
-        here[outliers] = np.maximum(here[outliers], at_least)
-        off[part] = np.minimum(here, np.maximum(sums[part], largest - sums[part]))
+        half[outliers] = np.maximum(half[outliers], at_least)
+        off[part] = np.minimum(half, np.maximum(sums[part], largest - sums[part]))
     return off

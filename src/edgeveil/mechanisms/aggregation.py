@@ -134,8 +134,8 @@ class Aggregation(OnceForAll):
     def _said(self, nodes: NodeSet) -> _Said:
         if self.values is not None:
             return _Said(*self.values.on(nodes))
-        hashed, n = hash_nodes(nodes, self._width, self.hash_key), len(nodes)
-        return _Said(np.arange(n + 1), hashed.bucket, hashed.sign.astype(np.int64))
+        node_hash, n = hash_nodes(nodes, self._width, self.hash_key), len(nodes)
+        return _Said(np.arange(n + 1), node_hash.bucket, node_hash.sign.astype(np.int64))
 
     def shared(self, graph: Graph) -> Asking:
         """The sums of all nodes, in whole units."""

@@ -96,9 +96,9 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
             if check := _CHECKS.get(parameter.name):
                 check(getattr(self, parameter.name))
 
-    def __new__(cls, *args: Any, **given: Any) -> Self:
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Answer the paper's symbols (alpha, R, xi) with the names of fields."""
-        refuse_paper_names(cls.__name__, given, getattr(cls, "__dataclass_fields__", ()))
+        refuse_paper_names(cls.__name__, parameters, getattr(cls, "__dataclass_fields__", ()))
         return super().__new__(cls)
 
     def guarantee(self, n_members: int) -> Guarantee:
@@ -322,14 +322,15 @@ def local_views(
         return LocalViews(at, none, np.zeros(len(at) + 1, dtype=np.int64), graph.nodes)
     lists = [graph.neighbours(int(source)) for source in at]
     starts = np.cumsum([0, *map(len, lists)])
-    views = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
-    followers = at if graph.directed and known_edges == "incident" else ()
+    flat = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
+    followers: tuple[npt.NDArray[np.integer], ...] = ()
+    if graph.directed and known_edges == "incident":
+        followers = tuple(map(graph.followers, at))
     first_seen = None
     if graph.first_seen is not None:
         rows = [graph.first_seen[graph.indptr[s] : graph.indptr[s + 1]] for s in at.tolist()]
         first_seen = np.concatenate([np.empty(0, dtype=graph.first_seen.dtype), *rows])
-    known = tuple(map(graph.followers, followers))
-    return LocalViews(at, views, starts, graph.nodes, known, first_seen)
+    return LocalViews(at, flat, starts, graph.nodes, followers, first_seen)
 
 
 def is_ours(kind: type) -> bool:
@@ -360,16 +361,16 @@ def lacking(kind: type[Mechanism]) -> list[str]:
     ]
 
 
-def check_mechanism(given: Any) -> Mechanism:
+def check_mechanism(mechanism: Any) -> Mechanism:
     """Refuse a name or a class in place of a mechanism with its parameters."""
-    if isinstance(given, type) or not isinstance(given, Mechanism):
-        shown = given.__name__ if isinstance(given, type) else repr(given)
+    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
+        shown = mechanism.__name__ if isinstance(mechanism, type) else repr(mechanism)
         raise ParameterError(
             f"expected a mechanism with its parameters, such as TwoHop(epsilon=1), got {shown}"
         )
-    if lacks := lacking(type(given)):
-        raise ParameterError(f"{given.name} needs {' and '.join(lacks)}")
-    return given
+    if lacks := lacking(type(mechanism)):
+        raise ParameterError(f"{mechanism.name} needs {' and '.join(lacks)}")
+    return mechanism
 
 
 def check_directions(mechanism: Mechanism, graph: Graph) -> None:
@@ -377,10 +378,10 @@ def check_directions(mechanism: Mechanism, graph: Graph) -> None:
 
     Whether a graph is directed is public.
     """
-    wanted = bool(getattr(mechanism, "directed", False))
-    if graph.directed and not wanted:
+    directed = bool(getattr(mechanism, "directed", False))
+    if graph.directed and not directed:
         raise ParameterError(f"{mechanism.name} does not support directed graphs; suggest does")
-    if wanted and not graph.directed:
+    if directed and not graph.directed:
         raise ParameterError(
             f"{mechanism.name} has directed=True, but the graph is undirected; "
             'read it with directed="keep"'

@@ -101,8 +101,8 @@ class EdgeFlipping(OnceForAll):
             return personalized_pagerank(shared, views.sources, **options)
         rows = np.empty((len(views.sources), len(views.nodes)))
         for i, source in enumerate(views.sources):
-            known = _with_own_edges(shared, int(source), views.of(i))
-            rows[i] = personalized_pagerank(known, [int(source)], **options)[0]
+            own_view = _with_own_edges(shared, int(source), views.of(i))
+            rows[i] = personalized_pagerank(own_view, [int(source)], **options)[0]
         return rows
 
     def hard_pairs(self) -> Iterator[Pair]:

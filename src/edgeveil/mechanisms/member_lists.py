@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
-from edgeveil.estimate.lists import Candidates, Evidence, Lists, Popularity
+from edgeveil.estimate.lists import Candidates, Evidence, Lists, Popularity, ReleasedSums
 from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
@@ -138,10 +138,7 @@ class Suggest(Mechanism):
         self, noised: tuple[Noised, ...], shared: Popularity, views: LocalViews
     ) -> Evidence:
         """The evidence about strangers in the released sums, from which lists are made."""
-        (tail,) = noised
-        assert isinstance(tail, NoisedTail)
-        found = tail.starts, tail.positions, tail.values
-        return lists.gather(shared, views, found, float(self.split[1]))
+        return lists.gather(shared, views, _released_sums(noised), float(self.split[1]))
 
     def lists(
         self,
@@ -214,10 +211,8 @@ class SuggestWindow(Suggest):
         self, noised: tuple[Noised, ...], shared: Popularity, views: LocalViews
     ) -> Evidence:
         """The evidence about strangers in the released sums of this window."""
-        (tail,) = noised
-        assert isinstance(tail, NoisedTail)
-        found, since = (tail.starts, tail.positions, tail.values), self._since(views)
         assert views.first_seen is not None
+        since = self._since(views)
         rows = np.repeat(np.arange(len(since)), np.diff(views.starts))
         share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)
         counts = np.where(views.first_seen > since[rows], 1.0, share[rows]) * (
@@ -225,7 +220,14 @@ class SuggestWindow(Suggest):
         )
         weights = counts * lists.friend_weights(shared, views)
         weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)
-        return lists.gather(shared, views, found, float(self.split[1]), weight)
+        return lists.gather(shared, views, _released_sums(noised), float(self.split[1]), weight)
 
     def _since(self, views: LocalViews) -> npt.NDArray[np.int64]:
         return self.since[views.sources].astype(np.int64)
+
+
+def _released_sums(noised: tuple[Noised, ...]) -> ReleasedSums:
+    """Starts, nodes and values of the sums that reached the threshold."""
+    (tail,) = noised
+    assert isinstance(tail, NoisedTail)
+    return tail.starts, tail.positions, tail.values

@@ -169,16 +169,16 @@ class NodeClasses(OnceForAll):
         at[listeners] = np.arange(len(listeners))
         row = at[views.sources]
         heard = np.zeros((len(row), self.dimension - len(self.data.classes)))
-        here = row >= 0
-        heard[here] = np.hstack([sums[row[here]] for sums in shared.heard])
+        listens = row >= 0
+        heard[listens] = np.hstack([sums[row[listens]] for sums in shared.heard])
         return np.hstack((np.exp(shared.log_probabilities[views.sources]), heard))
 
     def published(self, shared: Outcome, nodes: NodeSet, metadata: Metadata) -> Predictions:
         """The predictions for the targets: who listens and has no label."""
         data, roles = self.data, self.data.roles
         labels, rows = data.labels, roles.listeners
-        asked = ~labels.labelled[rows]
-        targets = rows[asked]
+        is_target = ~labels.labelled[rows]
+        targets, labelled = rows[is_target], rows[~is_target]
         tested = np.flatnonzero(roles.validates)
         validation = None
         if len(tested):
@@ -190,7 +190,7 @@ class NodeClasses(OnceForAll):
             classes=data.classes,
             probabilities=np.exp(shared.log_probabilities[targets]),
             without_graph=np.exp(shared.log_prior[targets]),
-            sums=self._sums(shared, asked),
+            sums=self._sums(shared, is_target),
             blocks=tuple(f"round {t + 1}{way}" for t in range(ROUNDS) for way in directions),
             noise_scale=shared.noise,
             weights=shared.weights,
@@ -200,18 +200,18 @@ class NodeClasses(OnceForAll):
             validation=validation,
             quality=None if validation is None else quality.measure(*validation),
             labelled_listeners=LabelledListeners(
-                nodes=NodeSet.of(data.nodes.ids[rows[~asked]]),
-                labels=labels.shares(rows[~asked]),
-                without_graph=np.exp(shared.log_prior[rows[~asked]]),
-                sums=self._sums(shared, ~asked),
-                validates=roles.validates[rows[~asked]],
+                nodes=NodeSet.of(data.nodes.ids[labelled]),
+                labels=labels.shares(labelled),
+                without_graph=np.exp(shared.log_prior[labelled]),
+                sums=self._sums(shared, ~is_target),
+                validates=roles.validates[labelled],
             ),
             **metadata._asdict(),
         )
 
-    def _sums(self, outcome: Outcome, some: npt.NDArray[np.bool_]) -> Matrix:
+    def _sums(self, outcome: Outcome, chosen: npt.NDArray[np.bool_]) -> Matrix:
         """What these listeners heard, of shape (listeners, rounds and directions, classes)."""
-        rounds = [np.split(sums[some], self.blocks, axis=1) for sums in outcome.heard]
+        rounds = [np.split(sums[chosen], self.blocks, axis=1) for sums in outcome.heard]
         return np.stack([block for blocks in rounds for block in blocks], axis=1)
 
     def hard_pairs(self) -> Iterator[Pair]:

@@ -83,6 +83,7 @@ def _next_statistic(asking: Asking, outcome: Noised | None) -> AnyStatistic | No
 
 def _noised(
     mechanism: Mechanism,
+    claim: Guarantee,
     asking: Asking,
     draw: Callable[[AnyStatistic, int], Noised] | None,
     *,
@@ -93,7 +94,6 @@ def _noised(
 
     Without `draw` they are exact.
     """
-    claim = mechanism.guarantee(1)
     measured, sums = list[AnyStatistic](), list[tuple[int, int]]()
 
     def answer(statistic: AnyStatistic, number: int) -> Noised:
@@ -150,6 +150,7 @@ def shared_numbers(
 
     return _noised(
         mechanism,
+        mechanism.guarantee(1),
         mechanism.shared(graph),
         None if noise is None else draw,
         shared=True,
@@ -188,6 +189,7 @@ def make_rows(
 
     released = _noised(
         mechanism,
+        claim,
         mechanism.measure(graph, shared, views),
         None if noise is None else draw,
         shared=False,
@@ -222,8 +224,8 @@ def rows_after(
 ) -> Any:
     """The rows, given the shared part; `noise` is the release's key for rows."""
     groups = groups_of(mechanism, graph.n_nodes, len(sources))
-    made = [make_rows(mechanism, graph, shared, sources[here], noise)[0] for here in groups]
-    return Evidence.joined(made) if mechanism.output == "suggestions" else np.concatenate(made)
+    rows = [make_rows(mechanism, graph, shared, sources[group], noise)[0] for group in groups]
+    return Evidence.joined(rows) if mechanism.output == "suggestions" else np.concatenate(rows)
 
 
 def groups_of(mechanism: Mechanism, n_nodes: int, count: int) -> list[slice]:
@@ -272,12 +274,12 @@ def _loss_of_rounds(
     loss, outcomes = 0.0, list[Noised]()
     while not math.isinf(loss):
         last = outcomes[-1] if outcomes else None
-        one, other = _next_statistic(first, last), _next_statistic(second, last)
-        if one is None or other is None:  # how many there are tells the graphs apart, too
-            return (loss if one is other else math.inf), tuple(outcomes)
-        more, outcome = largest_loss(one, other, beyond=offset)
+        statistic, other = _next_statistic(first, last), _next_statistic(second, last)
+        if statistic is None or other is None:  # how many there are tells the graphs apart, too
+            return (loss if statistic is other else math.inf), tuple(outcomes)
+        more, outcome = largest_loss(statistic, other, beyond=offset)
         # An edge must not move a statistic that is declared to be noise alone.
-        noise_only = isinstance(one, Statistic) and one.noise_only
+        noise_only = isinstance(statistic, Statistic) and statistic.noise_only
         loss += math.inf if noise_only and more > 0 else more
         outcomes.append(outcome)
     return loss, tuple(outcomes)

@@ -56,13 +56,13 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
     epsilon, so that more budget never makes either part worse.
     """
     check_epsilon(epsilon)
-    whole = exact_epsilon(epsilon)
+    total = exact_epsilon(epsilon)
     if degree_epsilon is None:
         shared = exact_epsilon(_DEGREE_EPSILON * max(1.0, math.sqrt(epsilon)))
-        return min(whole, shared), whole - min(whole, shared)
+        return min(total, shared), total - min(total, shared)
     if positive("degree_epsilon", degree_epsilon) > epsilon:
         raise ParameterError(f"degree_epsilon must be at most epsilon, got {degree_epsilon!r}")
-    return exact_epsilon(degree_epsilon), whole - exact_epsilon(degree_epsilon)
+    return exact_epsilon(degree_epsilon), total - exact_epsilon(degree_epsilon)
 
 
 def degree_noise(n: int, epsilon: Fraction) -> Calibration:
