@@ -62,7 +62,7 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
     return _hashes.get(nodes, lambda: _hash_nodes(nodes, dimension, key), (dimension, key))
 
 
-def unhashed(nodes: NodeSet) -> NodeHash:
+def identity_hash(nodes: NodeSet) -> NodeHash:
     """The identity: a dimension of its own for every node, all signs positive."""
     return NodeHash(len(nodes), np.arange(len(nodes)), np.ones(len(nodes)))
 

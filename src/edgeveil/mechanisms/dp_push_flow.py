@@ -133,10 +133,10 @@ class DPPushFlow(Mechanism):
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two cliques of the promised degree; joint: the edge starts beside the source."""
-        views, public = self.promised_min_degree + 1, self.model == "public"
-        yield from (two_cliques(max(views, 2), views * k, at_source=public) for k in (1, 2, 4))
-        if not public and views > 2:
-            yield wedge_with_cliques(views - 1)
+        own, public = self.promised_min_degree + 1, self.model == "public"
+        yield from (two_cliques(max(own, 2), own * k, at_source=public) for k in (1, 2, 4))
+        if not public and own > 2:
+            yield wedge_with_cliques(own - 1)
 
     @classmethod
     def tight_case(cls) -> tuple[DPPushFlow, Pair]:

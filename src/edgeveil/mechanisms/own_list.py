@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.hashing import NodeHash, hash_nodes, unhashed
+from edgeveil.estimate.hashing import hash_nodes, identity_hash
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import LocalViews, OwnListOnly, Rows
 from edgeveil.privacy.statistic import Noised
@@ -62,13 +62,12 @@ class OwnListEmbedding(OwnListOnly):
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, views: LocalViews) -> Rows:
         """Every friend with weight 1, scaled to unit length; zeros for a member without friends."""
-        node_hash, rows = self._hash(views.nodes), np.zeros((len(views.sources), self.dimension))
+        if self.hashed:
+            node_hash = hash_nodes(views.nodes, self.dimension, self.hash_key)
+        else:
+            node_hash = identity_hash(views.nodes)
+        rows = np.zeros((len(views.sources), self.dimension))
         for i, row in enumerate(rows):
             row += node_hash.add_up(views.of(i))
             row /= max(float(np.linalg.norm(row)), 1.0)  # at least 1, unless all friends cancel out
         return rows
-
-    def _hash(self, nodes: NodeSet) -> NodeHash:
-        if self.hashed:
-            return hash_nodes(nodes, self.dimension, self.hash_key)
-        return unhashed(nodes)

@@ -49,15 +49,15 @@ class Nouns:
                 )
 
     @classmethod
-    def of(cls, given: Nouns | str | None) -> Nouns:
+    def of(cls, words: Nouns | str | None) -> Nouns:
         """Nouns from ``"accounts,payments"``, or with neighbours as a third; None: friends."""
-        if given is None or isinstance(given, Nouns):
-            return given or cls()
-        parts = [part.strip() for part in given.split(",")]
+        if words is None or isinstance(words, Nouns):
+            return words or cls()
+        parts = [part.strip() for part in words.split(",")]
         if len(parts) not in (2, 3):
             raise ParameterError(
                 "words are two nouns or three: who gets lists, what connects them, and what those "
-                f"at the other end are called, as in accounts,payments; got {given!r}"
+                f"at the other end are called, as in accounts,payments; got {words!r}"
             )
         return cls(members=parts[0], edges=parts[1], neighbours=parts[-1 if parts[2:] else 0])
 

@@ -21,8 +21,8 @@ from edgeveil.estimate.classification import Matrix, Weights
 from edgeveil.estimate.quality import Quality, measure, top_classes
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import OutputKind, Provenance, output_of
-from edgeveil.results.tabular import Tabular, about_of, load_library, read_only
+from edgeveil.results.provenance import OutputKind, Provenance, metadata_of, output_of
+from edgeveil.results.tabular import Tabular, load_library, read_only
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,12 +185,12 @@ class Predictions(Tabular):
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        shape = len(self.nodes), len(self.classes)
-        of_sums = len(self.nodes), len(self.blocks), len(self.classes)
-        for name, wanted in (("probabilities", shape), ("without_graph", shape), ("sums", of_sums)):
+        rows, classes = len(self.nodes), len(self.classes)
+        shapes = dict.fromkeys(("probabilities", "without_graph"), (rows, classes))
+        for name, shape in (*shapes.items(), ("sums", (rows, len(self.blocks), classes))):
             array = read_only(getattr(self, name), np.float64)
-            if array.shape != wanted:
-                raise ParameterError(f"{name} must have shape {wanted}, got {array.shape}")
+            if array.shape != shape:
+                raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
             object.__setattr__(self, name, array)
 
     @property
@@ -294,7 +294,7 @@ class Predictions(Tabular):
     @property
     def summary(self) -> str:
         """How many nodes and classes, from how many labels, and how right, in words."""
-        return self._what()
+        return self._headline()
 
     # -- quality -------------------------------------------------------------------------------
 
@@ -376,22 +376,22 @@ class Predictions(Tabular):
         of `to_polars`, with the guarantee in a few words in its last column. Any other name
         is that of a folder: predictions.csv, predictions.parquet and guarantee.txt.
         """
-        place = Path(path)
-        if place.suffix in (".csv", ".parquet", ".json") and not place.is_dir():
-            return super().write(place)
-        place.mkdir(parents=True, exist_ok=True)
+        target = Path(path)
+        if target.suffix in (".csv", ".parquet", ".json") and not target.is_dir():
+            return super().write(target)
+        target.mkdir(parents=True, exist_ok=True)
         for name in ("predictions.csv", "predictions.parquet"):
-            super().write(place / name)
-        text = f"{self._what()}\n\n{self.guarantee}\n"
+            super().write(target / name)
+        text = f"{self._headline()}\n\n{self.guarantee}\n"
         return write_atomically(
-            place / "guarantee.txt", lambda part: part.write_text(text, encoding="utf-8")
+            target / "guarantee.txt", lambda part: part.write_text(text, encoding="utf-8")
         )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Predictions:
         """Read what `write` wrote to .parquet, .json or a folder."""
-        place = Path(path)
-        return super().read(place / "predictions.parquet" if place.is_dir() else place)
+        source = Path(path)
+        return super().read(source / "predictions.parquet" if source.is_dir() else source)
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Predictions:
@@ -402,8 +402,8 @@ class Predictions(Tabular):
         nodes = NodeSet.of(table["node"])
 
         def columns(prefix: str) -> Matrix:
-            found = [np.asarray(table[f"{prefix}{name}"], dtype=np.float64) for name in classes]
-            return np.stack(found, axis=1)
+            by_class = [np.asarray(table[f"{prefix}{name}"], dtype=np.float64) for name in classes]
+            return np.stack(by_class, axis=1)
 
         weights, quality = label["weights"], label["quality"]
         return cls(
@@ -419,7 +419,7 @@ class Predictions(Tabular):
             else Weights(**{k: _array(v) for k, v in weights.items()}),
             **{name: label[name] for name in _COUNTS},
             quality=None if quality is None else Quality.from_dict(quality),
-            **about_of(label),
+            **metadata_of(label)._asdict(),
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -468,21 +468,21 @@ class Predictions(Tabular):
             grid.set_xticks(range(len(names)), names, rotation=90)
             grid.set_yticks(range(len(names)), names)
         line.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
-        found = [(one.probability, one.accuracy) for one in quality.calibration]
-        line.plot(*zip(*found, strict=True), marker="o")
+        points = [(part.probability, part.accuracy) for part in quality.calibration]
+        line.plot(*zip(*points, strict=True), marker="o")
         line.set_xlabel("probability said")
         line.set_ylabel("share that is right")
 
     # -- display -------------------------------------------------------------------------------
 
-    def _what(self) -> str:
+    def _headline(self) -> str:
         words = (
             f"classes of {counted(len(self.nodes), 'node')}, {len(self.classes)} classes, learnt "
             f"from {counted(self.n_labelled, 'label')}"
         )
         if self.quality is None:
-            told = "too few labels to say how accurate" if not self.n_validated else "none is said"
-            words += f" ({told})"
+            why = "too few labels to say how accurate" if not self.n_validated else "none is said"
+            words += f" ({why})"
         else:
             low, high = self.quality.accuracy_interval
             words += (
@@ -495,10 +495,10 @@ class Predictions(Tabular):
             words += f"; no class is said for {self.n_abstained:,} below {self.threshold:g}"
         return f"{self.provenance.mechanism}: {words}."
 
-    def _shown(self) -> str:
-        some = range(min(len(self.nodes), _SHOWN))
+    def _preview(self) -> str:
+        first = range(min(len(self.nodes), _SHOWN))
         classified, highest = self.classified, self._best[1]
-        rows = [(self.nodes[i], classified[i] or "", f"{highest[i]:.0%}") for i in some]
+        rows = [(self.nodes[i], classified[i] or "", f"{highest[i]:.0%}") for i in first]
         return html_table(("node", "class", "probability"), rows)
 
 

@@ -76,3 +76,8 @@ def label_of(output: OutputKind, guarantee: Guarantee, provenance: Provenance) -
         "statement": str(guarantee),
         "provenance": asdict(provenance),
     }
+
+
+def metadata_of(label: Mapping[str, Any]) -> Metadata:
+    """Guarantee and provenance from a label."""
+    return Metadata(Guarantee.from_dict(label["guarantee"]), Provenance(**label["provenance"]))

@@ -19,8 +19,8 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.hashing import hash_nodes, instant_embedding
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import OutputKind, Provenance, output_of
-from edgeveil.results.tabular import Tabular, about_of, read_only
+from edgeveil.results.provenance import OutputKind, Provenance, metadata_of, output_of
+from edgeveil.results.tabular import Tabular, read_only
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -246,7 +246,7 @@ class Release(Tabular):
             shown=None,
         )
 
-    def _what(self) -> str:
+    def _headline(self) -> str:
         what = "scores of" if self.output == "scores" else "embeddings in"
         unit = "nodes" if self.output == "scores" else "dimensions"
         rows = counted(len(self.sources), "row")
@@ -254,7 +254,7 @@ class Release(Tabular):
             return f"{self.provenance.mechanism}: {rows} of {', '.join(self._names)}."
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
-    def _shown(self) -> str:
+    def _preview(self) -> str:
         if self.output != "scores" or len(self.sources) != 1:
             return ""
         lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
@@ -385,7 +385,7 @@ class Release(Tabular):
             sources=sources,
             columns=columns,
             output=output,
-            **about_of(label),
+            **metadata_of(label)._asdict(),
             uncertainty=cls._uncertainty_from(table, label, sources),
             shown=np.array(table["shown"]) if output == "scores" and "shown" in table else None,
         )
@@ -450,8 +450,8 @@ def tie_ranges(scores: Vector, halves: Vector, k: int) -> list[tuple[int, int]]:
     (b^2 - c^2), t = ln 20 sqrt(b^2 + c^2), which is 0.05 for c = 0 and falls to 0.045 at c = b. To
     ask that the two intervals do not overlap, |x - y| > h + g, would be stricter than 95 %.
     """
-    found = []
+    ranges = []
     for i in range(k):
         close = np.flatnonzero(np.abs(scores - scores[i]) <= np.hypot(halves, halves[i]))
-        found.append((int(close[0]), int(close[-1])))
-    return found
+        ranges.append((int(close[0]), int(close[-1])))
+    return ranges

@@ -27,11 +27,10 @@ from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.results.provenance import OutputKind, Provenance, label_of, output_of
+from edgeveil.results.provenance import OutputKind, Provenance, label_of, metadata_of, output_of
 from edgeveil.results.release import Release
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.results.tabular import (
-    about_of,
     as_json,
     parquet_bytes,
     read_labelled_table,
@@ -122,21 +121,21 @@ class ReleaseFolder:
             for number, batch, sources, file in parts:
                 name = part_name(number, batch)
                 write_atomically(unfinished / name, partial(Path.write_bytes, data=file))
-                about = PartFile(name, hashlib.sha256(file).hexdigest(), len(sources))
-                written.append((number, about, sources))
+                part = PartFile(name, hashlib.sha256(file).hexdigest(), len(sources))
+                written.append((number, part, sources))
             _, files, listed = zip(*sorted(written), strict=True)
-            made = cls(
+            folder = cls(
                 path=unfinished,
                 output=output,
                 guarantee=guarantee,
                 provenance=provenance,
                 parts=files,
             )
-            made.verify()
+            folder.verify()
             numbers = np.repeat(np.arange(len(files)), [part.rows for part in files])
             index = {"source": list(chain.from_iterable(listed)), "part": numbers}
             write_labelled_table(unfinished / _INDEX, index, {})
-            text = json.dumps(as_json(made.manifest), indent=1)
+            text = json.dumps(as_json(folder.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
         return cls.open(path)
 
@@ -161,7 +160,7 @@ class ReleaseFolder:
             return cls(
                 path=folder,
                 output=output_of(manifest["kind"]),
-                **about_of(manifest),
+                **metadata_of(manifest)._asdict(),
                 parts=tuple(PartFile(**part) for part in manifest["parts"]),
             )
         except InputError:
@@ -223,8 +222,8 @@ class ReleaseFolder:
         return joined
 
     def __str__(self) -> str:
-        made = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"
+        rows = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"
         files = counted(len(self.parts), "file")
-        return f"{made} in {files} in {self.path}. {self.guarantee}"
+        return f"{rows} in {files} in {self.path}. {self.guarantee}"
 
     __repr__ = __str__

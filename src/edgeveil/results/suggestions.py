@@ -23,8 +23,8 @@ from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.nouns import FRIENDS, Nouns
-from edgeveil.results.provenance import OutputKind, Provenance, output_of
-from edgeveil.results.tabular import Tabular, about_of, load_library, read_only
+from edgeveil.results.provenance import OutputKind, Provenance, metadata_of, output_of
+from edgeveil.results.tabular import Tabular, load_library, read_only
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,11 +81,11 @@ class Suggestion(NamedTuple):
         return "strong" if self.chance < STRONG else "weak"
 
 
-def remark_in_words(listed: int, found: int, popular: bool, friends: int, nouns: Nouns) -> str:
-    """A remark on a list: `found` of `listed` names stand out; `popular`: most do for no reason."""
+def remark_in_words(listed: int, clear: int, popular: bool, friends: int, nouns: Nouns) -> str:
+    """A remark on a list: `clear` of `listed` names stand out; `popular`: most do for no reason."""
     if listed == 0:
         return "there is nobody to suggest"
-    words = f"{found} of {listed} name{'s' * (listed != 1)} stand{'s' * (found == 1)} out"
+    words = f"{clear} of {listed} name{'s' * (listed != 1)} stand{'s' * (clear == 1)} out"
     if not popular:
         return words
     own = nouns.own(friends)
@@ -185,18 +185,18 @@ class Suggestions(Tabular):
 
     def only(self, member: NodeId) -> Suggestions:
         """The suggestions of one member, which this member may see."""
-        at = self._at(member)
+        index = self._at(member)
         # New arrays and a new node set: names on other members' lists must not be handed out.
-        columns: list[npt.NDArray[Any]] = [c[self._slice(at)].copy() for c in self.lists[1:]]
+        columns: list[npt.NDArray[Any]] = [c[self._slice(index)].copy() for c in self.lists[1:]]
         listed = self.nodes.take(columns[0])
         nodes = NodeSet.of(sorted(listed))
         columns[0] = nodes.indices(listed)
         return replace(
             self,
-            members=(self.members[at],),
+            members=(self.members[index],),
             nodes=nodes,
             lists=Lists(np.array([0, len(listed)]), *columns),
-            friends=self.friends[at : at + 1].copy(),
+            friends=self.friends[index : index + 1].copy(),
         )
 
     def stand_out(self, member: NodeId) -> int:
@@ -214,8 +214,8 @@ class Suggestions(Tabular):
     def remark_at(self, index: int) -> str:
         """The remark for the member at an index of `members`."""
         listed = int(np.diff(self.lists.starts)[index])
-        found, popular = int(self._outstanding[index]), bool(self._popular[index])
-        return remark_in_words(listed, found, popular, int(self.friends[index]), self.nouns)
+        clear, popular = int(self._outstanding[index]), bool(self._popular[index])
+        return remark_in_words(listed, clear, popular, int(self.friends[index]), self.nouns)
 
     @property
     def summary(self) -> str:
@@ -312,19 +312,19 @@ class Suggestions(Tabular):
         ParameterError
             If an id cannot be the name of a file.
         """
-        place = Path(folder)
+        target = Path(folder)
         member_files(self.members)  # refused before anything is written
-        if not place.exists():
-            with new_folder(place) as unfinished:
+        if not target.exists():
+            with new_folder(target) as unfinished:
                 self.write_member_tables(unfinished)
                 sync_all(unfinished)
             return
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place) as beside:
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=target) as beside:
             self.write_member_tables(Path(beside))
             sync_all(Path(beside))
             for path in Path(beside).iterdir():
-                os.replace(path, place / path.name)
-        sync_folder(place)
+                os.replace(path, target / path.name)
+        sync_folder(target)
 
     def write_member_tables(self, folder: Path) -> None:
         """Write one .csv file per member (mode 0600) to a folder, without waiting for the disk.
@@ -337,11 +337,11 @@ class Suggestions(Tabular):
         # A name with a line break makes more lines than rows: then each list is encoded alone.
         one_each = len(lines) == len(table) + 1
         for index, name in enumerate(member_files(self.members)):
-            here = self._slice(index)
+            entries = self._slice(index)
             if one_each:
-                content = "\n".join([head[:-1], *lines[here], ""])
+                content = "\n".join([head[:-1], *lines[entries], ""])
             else:
-                content = table[here].write_csv()
+                content = table[entries].write_csv()
             handle = os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             with open(handle, "w", encoding="utf-8", newline="") as file:
                 file.write(content)
@@ -392,15 +392,15 @@ class Suggestions(Tabular):
             lists=Lists(starts, *(column[order] for column in columns)),
             friends=np.asarray(label["friends"], dtype=np.int64),
             k=int(label["k"]),
-            **about_of(label),
+            **metadata_of(label)._asdict(),
         )
 
     # -- display --------------------------------------------------------------------------
 
-    def _what(self) -> str:
+    def _headline(self) -> str:
         return f"{self.provenance.mechanism}: {self.summary}."
 
-    def _shown(self) -> str:
+    def _preview(self) -> str:
         most = _SHOWN if len(self.members) == 1 else 1  # several members: the first entry of each
         listed = [
             (self.members[i], place)

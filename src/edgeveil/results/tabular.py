@@ -42,7 +42,7 @@ class Tabular:
     """A result that is a table of typed columns, with a guarantee: one or more lines per source.
 
     A subclass defines `_columns` (the table for people and other libraries), `labelled` and
-    `_from_parts` (the table of its own files, and back), and `_what` and `_shown` (for display).
+    `_from_parts` (the table of its own files, and back), and `_headline` and `_preview`.
     """
 
     guarantee: Guarantee
@@ -62,17 +62,17 @@ class Tabular:
         """The inverse of `labelled`."""
         raise NotImplementedError
 
-    def _what(self) -> str:
+    def _headline(self) -> str:
+        """What it holds, in a sentence."""
         raise NotImplementedError
 
-    def _shown(self) -> str:
+    def _preview(self) -> str:
         """A table for notebooks, as HTML."""
         raise NotImplementedError
 
     def _label(self) -> dict[str, Any]:
         """The format, guarantee and provenance, as plain data."""
-        about = label_of(self.output, self.guarantee, self.provenance)
-        return {"format": _FORMAT, **about}
+        return {"format": _FORMAT, **label_of(self.output, self.guarantee, self.provenance)}
 
     @cached_property
     def _rows(self) -> dict[NodeId, int]:
@@ -170,21 +170,13 @@ class Tabular:
     # -- display -------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return f"{self._what()} {self.guarantee}"
+        return f"{self._headline()} {self.guarantee}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         alarm = not self.guarantee.protects
-        return html_card(self._what(), str(self.guarantee), alarm=alarm, table=self._shown())
-
-
-def about_of(label: Mapping[str, Any]) -> dict[str, Any]:
-    """Guarantee and provenance of a label."""
-    return {
-        "guarantee": Guarantee.from_dict(label["guarantee"]),
-        "provenance": Provenance(**label["provenance"]),
-    }
+        return html_card(self._headline(), str(self.guarantee), alarm=alarm, table=self._preview())
 
 
 def read_only(array: Any, kind: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
@@ -252,8 +244,8 @@ def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
     source = Path(path)
     try:
         if source.suffix == ".json":
-            whole = json.loads(source.read_text(encoding="utf-8"))
-            return whole["columns"], whole[KEY]
+            content = json.loads(source.read_text(encoding="utf-8"))
+            return content["columns"], content[KEY]
         import polars as pl
 
         label = json.loads(pl.read_parquet_metadata(source)[KEY])
