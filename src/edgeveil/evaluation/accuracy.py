@@ -77,44 +77,44 @@ def measure_classification(
     whole = classifier(
         graph, labels, epsilon=1.0, features=features, prior=prior, targets=None, seed=seed
     )
-    known = np.flatnonzero(whole.data.labels.labelled)
-    if int(HIDDEN * len(known)) < _LEAST:
+    labelled = np.flatnonzero(whole.data.labels.labelled)
+    if int(HIDDEN * len(labelled)) < _LEAST:
         raise ParameterError(
             f"a fifth of the labels is hidden, which must be at least {_LEAST}: got "
-            f"{len(known):,} labelled nodes"
+            f"{len(labelled):,} labelled nodes"
         )
     without = "features alone" if features is not None else "class frequencies"
     without = "prior alone" if prior is not None else without
-    found: dict[tuple[str, float | None], list[Quality]] = {}
+    qualities: dict[tuple[str, float | None], list[Quality]] = {}
     done, total = 0, splits * (len(epsilons) + 1)
     for number in range(splits):
-        split = _hide(whole, known, seed + number)
+        split = _hide(whole, labelled, seed + number)
         for epsilon in epsilons:
             quality = _private(graph, split, epsilon, seed + number)
-            found.setdefault((PRIVATE, epsilon), []).append(quality)
+            qualities.setdefault((PRIVATE, epsilon), []).append(quality)
             done += 1
             progress(done, total)
         outcome = _exact(graph, split.mechanism)
         quality = _quality(split, outcome.log_probabilities, outcome.log_prior)
-        found.setdefault((EXACT, None), []).append(quality)
+        qualities.setdefault((EXACT, None), []).append(quality)
         alone = _quality(split, outcome.log_prior, outcome.log_prior)
-        found.setdefault((without, None), []).append(alone)
+        qualities.setdefault((without, None), []).append(alone)
         done += 1
         progress(done, total)
-    classes = [str(one) for one in whole.data.classes]
+    classes = list(map(str, whole.data.classes))
     counts = np.bincount(whole.data.labels.classes, minlength=len(classes))
     rare_first = np.argsort(counts, kind="stable").tolist()
     return [
         result
-        for (mechanism, epsilon), some in found.items()
-        for result in _results(name, mechanism, epsilon, some, classes, rare_first)
+        for (mechanism, epsilon), measured in qualities.items()
+        for result in _results(name, mechanism, epsilon, measured, classes, rare_first)
     ]
 
 
-def _hide(whole: NodeClasses, known: npt.NDArray[np.int64], seed: int) -> _Split:
+def _hide(whole: NodeClasses, labelled: npt.NDArray[np.int64], seed: int) -> _Split:
     """Hide a fifth of the labels, drawn from a seed."""
     rng = np.random.default_rng([0x41DE, seed])
-    hidden = np.sort(rng.choice(known, int(HIDDEN * len(known)), replace=False))
+    hidden = np.sort(rng.choice(labelled, int(HIDDEN * len(labelled)), replace=False))
     mask = np.zeros(len(whole.data.nodes), dtype=np.bool_)
     mask[hidden] = True
     labels = whole.data.labels.without(mask)
@@ -125,20 +125,20 @@ def _hide(whole: NodeClasses, known: npt.NDArray[np.int64], seed: int) -> _Split
 
 def _private(graph: Graph, split: _Split, epsilon: float, seed: int) -> Quality:
     mechanism = replace(split.mechanism, epsilon=epsilon)
-    made = prepare(graph, mechanism, noise=NoiseSource.insecure(seed)).run()
-    assert isinstance(made, Predictions)  # of what the mechanism gives
-    rows = made.nodes.indices(graph.nodes.take(split.hidden))
-    found = measure(split.truth, made.probabilities[rows], made.without_graph[rows])
-    assert found is not None  # there are hidden labels
-    return found
+    predictions = prepare(graph, mechanism, noise=NoiseSource.insecure(seed)).run()
+    assert isinstance(predictions, Predictions)  # of what the mechanism gives
+    rows = predictions.nodes.indices(graph.nodes.take(split.hidden))
+    quality = measure(split.truth, predictions.probabilities[rows], predictions.without_graph[rows])
+    assert quality is not None  # there are hidden labels
+    return quality
 
 
 def _exact(graph: Graph, mechanism: NodeClasses) -> Outcome:
     """The same conversation with sums as they are."""
-    data, blocks = mechanism.data, 2 if mechanism.directed else 1
+    data = mechanism.data
     listens, classes = data.roles.listens, len(data.classes)
     talk = converse(
-        data.labels, data.roles, data.log_prior, 0.0, blocks=blocks, seed=mechanism.seed
+        data.labels, data.roles, data.log_prior, 0.0, blocks=mechanism.blocks, seed=mechanism.seed
     )
     words = next(talk)
     while True:
@@ -153,33 +153,33 @@ def _exact(graph: Graph, mechanism: NodeClasses) -> Outcome:
 def _quality(
     split: _Split, logs: npt.NDArray[np.float64], log_prior: npt.NDArray[np.float64]
 ) -> Quality:
-    found = measure(split.truth, np.exp(logs[split.hidden]), np.exp(log_prior[split.hidden]))
-    assert found is not None  # there are hidden labels
-    return found
+    quality = measure(split.truth, np.exp(logs[split.hidden]), np.exp(log_prior[split.hidden]))
+    assert quality is not None  # there are hidden labels
+    return quality
 
 
 def _results(
     name: str,
     mechanism: str,
     epsilon: float | None,
-    some: list[Quality],
+    measured: list[Quality],
     classes: list[str],
     order: list[int],
 ) -> list[Result]:
     """Accuracy, then the average precision of each class in this order."""
-    about: dict[str, Any] = {
+    line: dict[str, Any] = {
         "experiment": "classification",
         "dataset": name,
         "mechanism": mechanism,
         "epsilon": epsilon,
-        "n_sources": sum(one.count for one in some),
-        "repeats": len(some),
+        "n_sources": sum(quality.count for quality in measured),
+        "repeats": len(measured),
     }
-    right = [one.accuracy for one in some]
-    results = [Result.of(estimate(right), metric=ACCURACY, scope=ALL, **about)]
+    right = [quality.accuracy for quality in measured]
+    results = [Result.of(estimate(right), metric=ACCURACY, scope=ALL, **line)]
     for c in order:
-        values = [one.average_precision[c] for one in some]
-        there = [value for value in values if value is not None]
-        if there:
-            results.append(Result.of(estimate(there), metric=PRECISION, scope=classes[c], **about))
+        values = [quality.average_precision[c] for quality in measured]
+        defined = [value for value in values if value is not None]
+        if defined:
+            results.append(Result.of(estimate(defined), metric=PRECISION, scope=classes[c], **line))
     return results

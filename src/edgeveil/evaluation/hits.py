@@ -34,7 +34,7 @@ Scorer = Callable[[int], Vector]
 """A member's index to the scores of all nodes; those of itself and its friends do not matter."""
 
 Members = npt.NDArray[np.int64]
-Found = dict[str, npt.NDArray[Any]]  # by metric: one value for each member, or one for all
+Metrics = dict[str, npt.NDArray[Any]]  # by metric: one value for each member, or one for all
 
 Group = tuple[int, int | None]
 """Members by number of friends: from the first number up to but without the second (None: any)."""
@@ -81,24 +81,24 @@ def hide_edges(
     return HiddenEdges(with_entries(graph, ~hidden), with_entries(graph, hidden))
 
 
-def with_entries(graph: Graph, kept: npt.NDArray[np.bool_]) -> Graph:
+def with_entries(graph: Graph, chosen: npt.NDArray[np.bool_]) -> Graph:
     """The graph with some of the entries of ``graph.indices``, on the same nodes."""
-    before = np.concatenate(([0], np.cumsum(kept)))
+    before = np.concatenate(([0], np.cumsum(chosen)))
     return Graph(
         before[graph.indptr].astype(graph.indptr.dtype),
-        graph.indices[kept],
+        graph.indices[chosen],
         graph.nodes,
         directed=graph.directed,
-        first_seen=None if graph.first_seen is None else graph.first_seen[kept],
+        first_seen=None if graph.first_seen is None else graph.first_seen[chosen],
     )
 
 
 def strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:
     """Which nodes are neither the member nor its friends."""
-    found = np.ones(graph.n_nodes, dtype=np.bool_)
-    found[member] = False
-    found[graph.neighbours(member)] = False
-    return found
+    unknown = np.ones(graph.n_nodes, dtype=np.bool_)
+    unknown[member] = False
+    unknown[graph.neighbours(member)] = False
+    return unknown
 
 
 def members_by_degree(
@@ -136,7 +136,7 @@ def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20)
     ParameterError
         If a member has no hidden friend.
     """
-    found = []
+    shares = []
     for member in members:
         unknown = strangers(split.left, member)
         hidden = np.zeros(split.left.n_nodes, dtype=np.bool_)
@@ -145,18 +145,18 @@ def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20)
         if count == 0:
             raise ParameterError("every member must have a hidden friend")
         right = hits_at_k(hidden[unknown], score(member)[unknown], k)[0]
-        found.append(float(right) / min(k, count))
-    return np.array(found)
+        shares.append(float(right) / min(k, count))
+    return np.array(shares)
 
 
 def hits_of_lists(hidden: Graph, members: Iterable[int], lists: Lists, k: int = 20) -> Vector:
     """hits@k of lists, for each member."""
-    found = []
+    shares = []
     for i, member in enumerate(members):
         friends = hidden.neighbours(int(member))
         listed = lists.nodes[lists.starts[i] : lists.starts[i + 1]]
-        found.append(float(np.isin(friends, listed).sum()) / min(k, len(friends)))
-    return np.array(found)
+        shares.append(float(np.isin(friends, listed).sum()) / min(k, len(friends)))
+    return np.array(shares)
 
 
 # -- scores without privacy ----------------------------------------------------------------
@@ -294,19 +294,19 @@ def measure_suggestions(
     """
     split = hide_edges(graph, seed=seed)
     drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
-    asked = {group: members for group, members in drawn.items() if len(members)}
+    by_group = {group: members for group, members in drawn.items() if len(members)}
     lines = list(_lines(split, mechanisms, k, seed))
     experiment = {"experiment": "suggestions", "dataset": dataset, "repeats": 1}
-    results = group_sizes(graph.degrees, asked, experiment)
+    results = group_sizes(graph.degrees, by_group, experiment)
     for done, (name, epsilon, measure) in enumerate(lines):
         progress(done, len(lines))
         line = {"mechanism": name, "epsilon": epsilon, **experiment}
-        for group, members in asked.items():
-            found = measure(members)
-            metrics = found if isinstance(found, dict) else {f"hits@{k}": found}
-            about = {**line, "scope": group_name(group), "n_sources": len(members)}
+        for group, members in by_group.items():
+            measured = measure(members)
+            metrics = measured if isinstance(measured, dict) else {f"hits@{k}": measured}
+            cell = {**line, "scope": group_name(group), "n_sources": len(members)}
             results += [
-                Result.of(estimate(values), metric=metric, **about)
+                Result.of(estimate(values), metric=metric, **cell)
                 for metric, values in metrics.items()
             ]
     progress(len(lines), len(lines))
@@ -317,12 +317,12 @@ def group_sizes(
     degrees: npt.NDArray[np.integer], groups: Iterable[Group], experiment: dict[str, Any]
 ) -> list[Result]:
     """How many nodes each degree group has."""
-    about = {"mechanism": "graph", "epsilon": None, "metric": SIZE, "n_sources": len(degrees)}
+    line = {"mechanism": "graph", "epsilon": None, "metric": SIZE, "n_sources": len(degrees)}
     return [
         Result.of(
             float(np.count_nonzero(_in_group(degrees, group))),
             scope=group_name(group),
-            **about,
+            **line,
             **experiment,
         )
         for group in groups
@@ -331,7 +331,7 @@ def group_sizes(
 
 def _lines(
     split: HiddenEdges, mechanisms: Iterable[Mechanism], k: int, seed: int
-) -> Iterator[tuple[str, float | None, Callable[[Members], Vector | Found]]]:
+) -> Iterator[tuple[str, float | None, Callable[[Members], Vector | Metrics]]]:
     """Name, epsilon, and a function that measures a group of members.
 
     First the scores without privacy, then every mechanism, followed by the limit at its epsilon.
@@ -357,14 +357,14 @@ def _lines(
 
 def _of_lists(
     split: HiddenEdges, mechanism: Mechanism, noise: NoiseSource, k: int, members: Members
-) -> Found:
+) -> Metrics:
     """hits@k of private lists, how similar the lists are, and which are mostly popular."""
-    asked = split.left.nodes.take(members.tolist())
-    made: Any = release(split.left, mechanism, asked, k=k, noise=noise)
-    counts = np.unique(made.lists.nodes, return_counts=True)[1]
+    ids = split.left.nodes.take(members.tolist())
+    suggestions: Any = release(split.left, mechanism, ids, k=k, noise=noise)
+    counts = np.unique(suggestions.lists.nodes, return_counts=True)[1]
     return {
-        f"hits@{k}": hits_of_lists(split.hidden, members, made.lists, k),
+        f"hits@{k}": hits_of_lists(split.hidden, members, suggestions.lists, k),
         "distinct people": np.array([len(counts)]),
         ALIKE: np.array([counts.max(initial=0) / len(members)]),
-        POPULAR: np.array([made.mostly_popular(member) for member in asked], dtype=np.float64),
+        POPULAR: np.array([suggestions.mostly_popular(member) for member in ids], dtype=np.float64),
     }

@@ -69,13 +69,13 @@ def _top_worth(scores: Vector, worth: Vector, k: int) -> Vector:
     order = np.argsort(-values, axis=1)
     top = np.take_along_axis(top, order, axis=1)
     values = np.take_along_axis(values, order, axis=1)
-    found = worth[:, top]
+    expected = worth[:, top]
     last = values[:, -1:]
     cut = (scores == last).sum(axis=1) > (values == last).sum(axis=1)
     tied = cut | (values[:, 1:] == values[:, :-1]).any(axis=1)
     for row in np.flatnonzero(tied):
-        found[:, row] = _mean_over_ties(scores[row], values[row], worth)
-    return found
+        expected[:, row] = _mean_over_ties(scores[row], values[row], worth)
+    return expected
 
 
 def _mean_over_ties(scores: Vector, values: Vector, worth: Vector) -> Vector:

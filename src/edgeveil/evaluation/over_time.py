@@ -111,12 +111,12 @@ def simulate_series(
     """
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed)
     shared = _first_degrees(mechanism, graph, n_first, noise.derive("shared"))
-    asked = np.isin(np.arange(graph.n_nodes), members)
+    is_member = np.isin(np.arange(graph.n_nodes), members)
     state = Shard.empty(0, graph.n_nodes)
     for until in range(1, snapshots[-1] + 1):
         today = born_until(graph, until)
         window = next_window(mechanism, state.last, until)
-        due = np.flatnonzero(rule.due(today, state.last, until) & asked)
+        due = np.flatnonzero(rule.due(today, state.last, until) & is_member)
         if len(due):
             key = noise.derive("window", until)
             rows = rows_after(window, today, shared, due.tolist(), key)
@@ -124,9 +124,9 @@ def simulate_series(
         if until in snapshots:
             windows = state.windows[members].astype(np.int64)
             views = local_views(today, members, "joint", mechanism.guarantee(1).known_edges)
-            kept = state.evidence.take(members)
-            made = mechanism.lists(kept, shared, views, k, candidates, windows=windows)
-            yield Listed(until, made, windows)
+            evidence = state.evidence.take(members)
+            listed = mechanism.lists(evidence, shared, views, k, candidates, windows=windows)
+            yield Listed(until, listed, windows)
 
 
 def _first_degrees(
@@ -134,33 +134,33 @@ def _first_degrees(
 ) -> Popularity:
     """The degrees released at the first snapshot; nodes that join later get the floor."""
     (numbers,) = shared_numbers(mechanism, born_until(graph, 1), noise)
-    there = np.arange(graph.n_nodes) < (graph.n_nodes if n_first is None else n_first)
-    return lists.fit_popularity(np.where(there, numbers.values[0], 0.0), numbers.scale)
+    present = np.arange(graph.n_nodes) < (graph.n_nodes if n_first is None else n_first)
+    return lists.fit_popularity(np.where(present, numbers.values[0], 0.0), numbers.scale)
 
 
 def hits_of_series(
     split: HiddenEdges,
     members: Members,
-    made: Iterator[Listed],
+    series: Iterator[Listed],
     k: int = 20,
 ) -> tuple[dict[int, Vector], npt.NDArray[np.int64]]:
     """hits@k of the members at each snapshot, and how many windows each has had in the end."""
-    found, windows = {}, np.zeros(len(members), dtype=np.int64)
-    for one in made:
-        found[one.snapshot] = hits_of_lists(split.hidden, members, one.lists, k)
-        windows = one.windows
-    return found, windows
+    by_snapshot, windows = {}, np.zeros(len(members), dtype=np.int64)
+    for listed in series:
+        by_snapshot[listed.snapshot] = hits_of_lists(split.hidden, members, listed.lists, k)
+        windows = listed.windows
+    return by_snapshot, windows
 
 
 def hits_of_popularity(
     split: HiddenEdges, members: Members, snapshots: Sequence[int], k: int = 20
 ) -> dict[int, Vector]:
     """hits@k of the true degrees at each snapshot, the same list for everybody."""
-    found = {}
+    by_snapshot = {}
     for snapshot in snapshots:
         then = HiddenEdges(born_until(split.left, snapshot), split.hidden)
-        found[snapshot] = hits(then, members, popularity(then.left), k)
-    return found
+        by_snapshot[snapshot] = hits(then, members, popularity(then.left), k)
+    return by_snapshot
 
 
 def measure_history(
@@ -189,25 +189,25 @@ def measure_history(
     snapshots = range(max(1, len(history) - n_snapshots + 1), len(history) + 1)
     split = hide_edges(_in_both_directions(history.graph), seed=seed, among=history.current)
     drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
-    asked = {group: members for group, members in drawn.items() if len(members)}
-    if not asked:
+    by_group = {group: members for group, members in drawn.items() if len(members)}
+    if not by_group:
         raise ParameterError("the history has too few edges to hide a tenth of them")
-    members = np.unique(np.concatenate(list(asked.values())))
-    rows = {group: np.searchsorted(members, its) for group, its in asked.items()}
-    about = {"experiment": "over time", "dataset": dataset, "repeats": 1}
-    results = group_sizes(split.left.degrees + split.hidden.degrees, asked, about)
+    members = np.unique(np.concatenate(list(by_group.values())))
+    rows = {group: np.searchsorted(members, drawn) for group, drawn in by_group.items()}
+    experiment = {"experiment": "over time", "dataset": dataset, "repeats": 1}
+    results = group_sizes(split.left.degrees + split.hidden.degrees, by_group, experiment)
 
-    def add(name: str, epsilon: float | None, found: dict[int, Vector]) -> None:
-        for group, its in rows.items():
-            line = {"mechanism": name, "epsilon": epsilon, "scope": group_name(group), **about}
+    def add(name: str, epsilon: float | None, by_snapshot: dict[int, Vector]) -> None:
+        for group, index in rows.items():
+            line = {"mechanism": name, "epsilon": epsilon, "scope": group_name(group), **experiment}
             results.extend(
                 Result.of(
-                    estimate(values[its]),
+                    estimate(values[index]),
                     metric=f"hits@{k}, snapshot {snapshot}",
-                    n_sources=len(its),
+                    n_sources=len(index),
                     **line,
                 )
-                for snapshot, values in found.items()
+                for snapshot, values in by_snapshot.items()
             )
 
     progress(0, 1 + 2 * len(epsilons))
@@ -218,12 +218,12 @@ def measure_history(
         for j, (name, rule) in enumerate(rules.items()):
             progress(1 + 2 * i + j, 1 + 2 * len(epsilons))
             noise = NoiseSource.insecure(seed).derive(name, f"{epsilon:g}")
-            made = simulate_series(
+            series = simulate_series(
                 *(split.left, members, epsilon, rule, snapshots, noise),
                 k=k,
                 n_first=history.snapshots[0].n_nodes,
                 candidates=candidates,
             )
-            add(name, epsilon, hits_of_series(split, members, made, k)[0])
+            add(name, epsilon, hits_of_series(split, members, series, k)[0])
     progress(1 + 2 * len(epsilons), 1 + 2 * len(epsilons))
     return results

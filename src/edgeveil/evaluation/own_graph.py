@@ -207,8 +207,8 @@ def evaluate(
     --------
     >>> from edgeveil.graph.datasets import social_network
     >>> graph = social_network(300, average_degree=12).graph
-    >>> found = evaluate(graph, 1.0, sources=5, k=10)
-    >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
+    >>> rows = evaluate(graph, 1.0, sources=5, k=10).rows()
+    >>> rows[0][0], [row[0] for row in rows[-2:]]
     ('graph', ['suggest', 'limit'])
     """
     if isinstance(graph, History):
@@ -220,9 +220,9 @@ def evaluate(
         k = check_int("k", 20 if k is None else k)
         _refuse_long(k, len(graph.nodes))
         losses = _losses(epsilons, "suggestions")
-        found = measure_history(name, graph, losses, k=k, per_group=sources, progress=progress)
-        return _over_time(found, k)
-    graph, given = graph_of(graph), None
+        results = measure_history(name, graph, losses, k=k, per_group=sources, progress=progress)
+        return _over_time(results, k)
+    graph, chosen = graph_of(graph), None
     if protocol is None and labels is not None:
         protocol = "classification"
     if protocol == "classification":
@@ -233,42 +233,42 @@ def evaluate(
                 "classification takes epsilons and labels: no mechanisms, sources, k"
             )
         losses = _losses(epsilons, protocol)
-        known = {"features": features, "prior": prior}
-        return _of_classes(
-            measure_classification(name, graph, labels, losses, **known, progress=progress)
+        results = measure_classification(
+            name, graph, labels, losses, features=features, prior=prior, progress=progress
         )
+        return _of_classes(results)
     if mechanisms is not None:
-        one = isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable)
-        listed: Iterable[Any] = [mechanisms] if one else mechanisms  # type: ignore[assignment]
-        given = [check_mechanism(mechanism) for mechanism in listed]
+        if isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable):
+            mechanisms = [mechanisms]
+        chosen = [check_mechanism(mechanism) for mechanism in mechanisms]
     if protocol is None:
-        scores = given is not None and any(m.output == "scores" for m in given)
+        scores = chosen is not None and any(m.output == "scores" for m in chosen)
         protocol = "rankings" if scores else "suggestions"
     check_choice("protocol", protocol, "suggestions", "rankings", "classification")
     if any(value is not None for value in (labels, features, prior)):
         raise ParameterError(f"labels and features are for classification, not {protocol}")
     lists = protocol == "suggestions"
-    wanted = "suggestions" if lists else "scores"
-    if other := [m.name for m in given or () if m.output != wanted]:
-        raise ParameterError(f"{other[0]} gives no {wanted}, which {protocol} are measured by")
+    output = "suggestions" if lists else "scores"
+    if other := [m.name for m in chosen or () if m.output != output]:
+        raise ParameterError(f"{other[0]} gives no {output}, which {protocol} are measured by")
     sources = check_int("sources", (150 if lists else 30) if sources is None else sources)
     k = check_int("k", (20 if lists else 100) if k is None else k)
     _refuse_long(k, graph.n_nodes)
-    if given is not None and epsilons is not None:
+    if chosen is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism has its own epsilon")
     losses = _losses(epsilons, protocol)
     if lists:
-        if given is None:
-            given = default_mechanisms(losses, directed=graph.directed)
+        if chosen is None:
+            chosen = default_mechanisms(losses, directed=graph.directed)
         results = measure_suggestions(
-            name, graph, given, k=k, groups=ALL_GROUPS, per_group=sources, progress=progress
+            name, graph, chosen, k=k, groups=ALL_GROUPS, per_group=sources, progress=progress
         )
         return _of_lists(results, k)
     contenders = [
         Contender("non-private", private.NonPrivate(), math.inf, sources, 1),
         Contender("own neighbours", private.OwnNeighbours(), 0.0, sources, 1),
         Contender("random", RandomOrder(), math.inf, sources, 1),
-        *(_recommended(losses, sources) if given is None else _own(given, sources)),
+        *(_recommended(losses, sources) if chosen is None else _own(chosen, sources)),
     ]
     results = measure_contest(
         name, graph, contenders, k=k, min_degree=min_degree, progress=progress
@@ -278,8 +278,8 @@ def evaluate(
 
 def _losses(epsilons: float | Iterable[float] | None, protocol: str) -> list[float]:
     """Each privacy loss to try, once."""
-    asked = EPSILONS[protocol] if epsilons is None else epsilons
-    every = asked if isinstance(asked, Iterable) else [asked]
+    tried = EPSILONS[protocol] if epsilons is None else epsilons
+    every = tried if isinstance(tried, Iterable) else [tried]
     return list(dict.fromkeys(check_epsilon(epsilon) for epsilon in every))
 
 
@@ -291,16 +291,16 @@ def _refuse_long(k: int, n_nodes: int) -> None:
 def _over_time(results: list[Result], k: int) -> Evaluation:
     """One line per degree group, mechanism and epsilon; a column for each snapshot."""
     hits = [r for r in results if r.metric != SIZE]
-    found = {(r.scope, r.mechanism, r.epsilon, r.metric): r.mean for r in hits}
+    by_key = {(r.scope, r.mechanism, r.epsilon, r.metric): r.mean for r in hits}
     scopes = list(dict.fromkeys(r.scope for r in hits))
     mechanisms = list(dict.fromkeys((r.mechanism, r.epsilon) for r in hits))
     metrics = list(dict.fromkeys(r.metric for r in hits))
     lines: list[Row] = []
     for scope in scopes:
-        for one in mechanisms:
-            cells = [found[scope, *one, metric] for metric in metrics]
+        for name, loss in mechanisms:
+            cells = [by_key[scope, name, loss, metric] for metric in metrics]
             friends = scope.removesuffix(" friends").removesuffix(" members")
-            lines.append((friends, *one, *cells))
+            lines.append((friends, name, loss, *cells))
     snapshots = [f"at {metric.rpartition(' ')[2]}" for metric in metrics]  # a terminal is narrow
     columns = ["friends", "mechanism", "epsilon", *snapshots]
     panels = tuple((metrics[-1], scope) for scope in scopes)
@@ -312,12 +312,12 @@ def _of_lists(results: list[Result], k: int) -> Evaluation:
     """One line per mechanism, epsilon and measure; a column for each degree group."""
     hits = f"hits@{k}"
     names = {SIZE: SIZE, hits: hits, POPULAR: "mostly popular", ALIKE: "most suggested"}
-    found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
+    by_key = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
     scopes = list(dict.fromkeys(r.scope for r in results))
     lines: list[Row] = []
     for name, loss, metric in dict.fromkeys((r.mechanism, r.epsilon, r.metric) for r in results):
         if metric in names:
-            cells = [found[name, loss, metric, scope] for scope in scopes]
+            cells = [by_key[name, loss, metric, scope] for scope in scopes]
             shown = [int(cell) for cell in cells] if metric == SIZE else cells
             lines.append((name, loss, names[metric], *shown))
     columns = ["mechanism", "epsilon", "measure", *(s.removesuffix(" friends") for s in scopes)]
@@ -328,14 +328,14 @@ def _of_lists(results: list[Result], k: int) -> Evaluation:
 
 def _of_rankings(results: list[Result], k: int) -> Evaluation:
     """One line per mechanism and epsilon: recall in every scope, and NDCG."""
-    found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
-    asked = [(f"recall@{k}", scope) for scope in SCOPES] + [(f"ndcg@{k}", "all")]
-    told = {key[2:] for key, mean in found.items() if key[0] == "random" and mean < 1}
+    by_key = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
+    measures = [(f"recall@{k}", scope) for scope in SCOPES] + [(f"ndcg@{k}", "all")]
+    telling = {key[2:] for key, mean in by_key.items() if key[0] == "random" and mean < 1}
     lines = tuple(
         (
             name,
             loss if loss and not math.isinf(loss) else None,
-            *(found[name, loss, *key] if key in told else None for key in asked),
+            *(by_key[name, loss, *key] if key in telling else None for key in measures),
         )
         for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
     )
@@ -347,14 +347,14 @@ def _of_rankings(results: list[Result], k: int) -> Evaluation:
 
 def _of_classes(results: list[Result]) -> Evaluation:
     """One line per mechanism and epsilon: accuracy, and average precision where it is hardest."""
-    found = {(r.mechanism, r.epsilon, r.metric, r.scope): r for r in results}
+    by_key = {(r.mechanism, r.epsilon, r.metric, r.scope): r for r in results}
     classes = list(dict.fromkeys(r.scope for r in results if r.metric == PRECISION))
     lines: list[Row] = []
     for key in dict.fromkeys((r.mechanism, r.epsilon) for r in results):
-        right = found[*key, ACCURACY, ALL]
-        some = [r.mean for name in classes if (r := found.get((*key, PRECISION, name)))]
-        rarest = found.get((*key, PRECISION, classes[0]))
-        by_class = sum(some) / len(some), None if rarest is None else rarest.mean
+        right = by_key[*key, ACCURACY, ALL]
+        precisions = [r.mean for name in classes if (r := by_key.get((*key, PRECISION, name)))]
+        rarest = by_key.get((*key, PRECISION, classes[0]))
+        by_class = sum(precisions) / len(precisions), None if rarest is None else rarest.mean
         lines.append((*key, right.mean, right.low, right.high, *by_class))
     columns = ["mechanism", "epsilon", ACCURACY, "low", "high", PRECISION]
     columns.append(f"{PRECISION}, {classes[0]}")
@@ -363,9 +363,9 @@ def _of_classes(results: list[Result]) -> Evaluation:
     return Evaluation(tuple(results), heading, columns, tuple(lines), panels)
 
 
-def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:
-    named = Counter((m.name, m.guarantee(1).epsilon) for m in given)
-    for mechanism in given:
+def _own(mechanisms: list[Mechanism], sources: int) -> Iterator[Contender]:
+    named = Counter((m.name, m.guarantee(1).epsilon) for m in mechanisms)
+    for mechanism in mechanisms:
         name, loss = mechanism.name, mechanism.guarantee(1).epsilon
         # Labels must differ: mechanisms of one name and epsilon are told apart by parameters.
         label = name if named[name, loss] == 1 else repr(mechanism)
@@ -374,8 +374,8 @@ def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:
 
 def _recommended(epsilons: Iterable[float], sources: int) -> Iterator[Contender]:
     for epsilon in epsilons:
-        for ours in (private.TwoHop, private.DegreePrior):
-            yield Contender(ours.name, ours(epsilon=epsilon), epsilon, sources, 3)
+        for kind in (private.TwoHop, private.DegreePrior):
+            yield Contender(kind.name, kind(epsilon=epsilon), epsilon, sources, 3)
         paper = private.DPPushFlowCap.paper(epsilon)
         yield Contender("push-flow-cap (paper)", paper, epsilon, sources, 3)
         if epsilon >= 1:  # below 1, the flipped graph is dense and slow

@@ -70,10 +70,10 @@ def choose_sources(
 
     A larger choice begins with a smaller one of the same seed.
     """
-    found = np.flatnonzero(graph.degrees >= min_degree)
-    if not len(found):
+    eligible = np.flatnonzero(graph.degrees >= min_degree)
+    if not len(eligible):
         raise ParameterError("no node has the degree that a source needs; lower min_degree")
-    return [int(v) for v in np.random.default_rng(seed).permutation(found)[:limit]]
+    return [int(v) for v in np.random.default_rng(seed).permutation(eligible)[:limit]]
 
 
 def releases(
@@ -133,13 +133,13 @@ def measure_ranking(
         (metric, scope): np.empty((len(sources), repeats)) for metric in metrics for scope in SCOPES
     }
     shared, done = False, 0
-    made = draw(graph, mechanism, sources, repeats, noise)
+    drawn = draw(graph, mechanism, sources, repeats, noise)
     # In batches: large enough for fast metrics, small enough for memory.
-    while batch := list(islice(made, _BATCH)):
-        shared = shared or any(known is not None for _, known in batch)
+    while batch := list(islice(drawn, _BATCH)):
+        shared = shared or any(common is not None for _, common in batch)
         degrees = [
-            _released_degrees(graph, mechanism, known, noise.derive("degrees", done + i))
-            for i, (_, known) in enumerate(batch)
+            _released_degrees(graph, mechanism, common, noise.derive("degrees", done + i))
+            for i, (_, common) in enumerate(batch)
         ]
         for i, (source, truth) in enumerate(zip(sources, exact, strict=True)):
             scores = np.stack([rows[i] for rows, _ in batch])
@@ -151,13 +151,13 @@ def measure_ranking(
 
 
 def _released_degrees(
-    graph: Graph, mechanism: Mechanism, known: Any, noise: NoiseSource
+    graph: Graph, mechanism: Mechanism, shared: Any, noise: NoiseSource
 ) -> Vector | None:
     """Degrees to divide by: of the release, noised at its epsilon, or true if all is public."""
     epsilon = mechanism.guarantee(1).epsilon
     if math.isinf(epsilon):
         return graph.degrees.astype(np.float64)
-    released = getattr(known, "degrees", None)
+    released = getattr(shared, "degrees", None)
     if released is not None:
         return np.asarray(released, np.float64)
     if epsilon == 0:

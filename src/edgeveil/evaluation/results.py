@@ -99,8 +99,8 @@ class Result:
     @classmethod
     def of(cls, value: Estimate | float, **rest: Any) -> Result:
         """Fill mean, low and high from an estimate, or from a number that has no spread."""
-        given = value if isinstance(value, Estimate) else Estimate(value, value, value)
-        return cls(**given._asdict(), **rest)
+        spread = value if isinstance(value, Estimate) else Estimate(value, value, value)
+        return cls(**spread._asdict(), **rest)
 
 
 def load_matplotlib() -> Any:
@@ -130,10 +130,10 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
     for axes in places[len(panels) :]:
         axes.remove()
     for axes, (metric, scope) in zip(places, panels, strict=False):
-        here = [r for r in results if (r.metric, r.scope) == (metric, scope)]
+        rows = [r for r in results if (r.metric, r.scope) == (metric, scope)]
         for name, colour in style.items():
             tried = []
-            for r in sorted((r for r in here if r.mechanism == name), key=lambda r: r.epsilon or 0):
+            for r in sorted((r for r in rows if r.mechanism == name), key=lambda r: r.epsilon or 0):
                 if r.epsilon and not math.isinf(r.epsilon):
                     tried.append(r)
                 else:

@@ -82,18 +82,19 @@ def page_from_releases(
     >>> import edgeveil as ev
     >>> graph = ev.datasets.social_network(200, average_degree=10).graph
     >>> lists = ev.suggest(graph, 7, 1.0)
-    >>> [one.mechanism for one in page_from_releases([lists], title="For member 7").lists]
+    >>> [shown.mechanism for shown in page_from_releases([lists], title="For member 7").lists]
     ['suggest']
     >>> page = page_from_releases([lists], graph, title="For the curator")
-    >>> [one.mechanism for one in page.lists]
+    >>> [shown.mechanism for shown in page.lists]
     ['suggest', 'without privacy', 'popularity']
     """
+    nouns = _nouns_of(releases)
     # Of the results for suggestions, show only hits, and only one line without privacy.
     shown = [
         replace(
             r,
             mechanism=_LINES.get(r.mechanism, r.mechanism),
-            scope=_in_words(r.scope, _nouns_of(releases)),
+            scope=_in_words(r.scope, nouns),
         )
         for r in results
         if r.experiment != "suggestions"
@@ -105,14 +106,14 @@ def page_from_releases(
         summary=summary,
         lists=member_lists(releases, graph, name, hidden),
         results=shown,
-        notes=[_note(metric, _nouns_of(releases)) for metric in metrics],
+        notes=[_note(metric, nouns) for metric in metrics],
         spending=None if ledger is None else spending_of(ledger),
     )
 
 
 def _nouns_of(releases: Sequence[Release | Suggestions]) -> Nouns:
     """The words of the first suggestions; friends, if there are none."""
-    return next((made.nouns for made in releases if isinstance(made, Suggestions)), FRIENDS)
+    return next((r.nouns for r in releases if isinstance(r, Suggestions)), FRIENDS)
 
 
 def _in_words(scope: str, nouns: Nouns) -> str:
@@ -150,35 +151,34 @@ def member_lists(
     if graph is None:
         return [_released(r, name, m) for m in members for r in releases if m in r.sources]
     exact = resource_allocation(graph) if kinds == {"suggestions"} else pagerank(graph)
-    popular = popularity(graph)
+    popular, nouns = popularity(graph), _nouns_of(releases)
     lists = []
     for member in members:
         own = [release for release in releases if member in release.sources]
-        at = graph.nodes.index(member)
+        index = graph.nodes.index(member)
         # In a public ranking, leaving out whom the member knows would reveal them to all readers.
         public = any(release.guarantee.model == "public" for release in own)
-        known = [] if public else [at, *graph.neighbours(at).tolist()]
-        left_out = graph.nodes.take(known)
-        made = [_released(release, name, member, left_out) for release in own]
-        longest = max(len(one.rows) for one in made)
-        best, common = (_best(graph, at, score, known, longest) for score in (exact, popular))
-        made += [
+        excluded = [] if public else [index, *graph.neighbours(index).tolist()]
+        left_out = graph.nodes.take(excluded)
+        shown = [_released(release, name, member, left_out) for release in own]
+        longest = max(len(entry.rows) for entry in shown)
+        best, common = (_best(graph, index, score, excluded, longest) for score in (exact, popular))
+        shown += [
             MemberList(dataset=name, member=member, mechanism=mechanism, rows=rows)
             for mechanism, rows in (("without privacy", best), ("popularity", common))
         ]
         if hidden is None:
             right, truth = {row.node for row in best}, "also on the list without privacy"
         else:
-            right = set(graph.nodes.take(hidden.neighbours(at)))
-            nouns = _nouns_of(releases)
+            right = set(graph.nodes.take(hidden.neighbours(index)))
             truth = f"one of {len(right)} hidden {nouns.neighbours}"
             if len(right) == 1:
                 truth = f"the hidden {singular(nouns.neighbours)}"
-        friends = graph.degrees[at] + (0 if hidden is None else hidden.degrees[at])
-        group = _in_words(group_of(int(friends)), _nouns_of(releases))
-        for one in made:
-            rows = [replace(row, right=row.node in right) for row in one.rows]
-            lists.append(replace(one, rows=rows, truth=truth, group=group))
+        friends = graph.degrees[index] + (0 if hidden is None else hidden.degrees[index])
+        group = _in_words(group_of(int(friends)), nouns)
+        for entry in shown:
+            rows = [replace(row, right=row.node in right) for row in entry.rows]
+            lists.append(replace(entry, rows=rows, truth=truth, group=group))
     return lists
 
 

@@ -154,16 +154,16 @@ def _packed(data: PageData) -> dict[str, Any]:
             "columns": [field.name for field in fields(Result)],
             "rows": [list(vars(row).values()) for row in results],
         },
-        "lists": [_packed_list(one) for one in data.lists],
+        "lists": [_packed_list(entry) for entry in data.lists],
         "spending": None if data.spending is None else vars(data.spending),
     }
 
 
-def _packed_list(one: MemberList) -> dict[str, Any]:
+def _packed_list(entry: MemberList) -> dict[str, Any]:
     # Ids as text: JavaScript would round an integer above 2**53 to another id.
     others = attrgetter("first", "last", "why", "right", "chance", "strength")
-    rows = [[str(row.node), float(f"{row.score:.6g}"), *others(row)] for row in one.rows]
-    return {**vars(one), "member": str(one.member), "rows": rows}
+    rows = [[str(row.node), float(f"{row.score:.6g}"), *others(row)] for row in entry.rows]
+    return {**vars(entry), "member": str(entry.member), "rows": rows}
 
 
 def _printable(text: str) -> str:

@@ -21,7 +21,7 @@ _MEASURES = ("count", "coverage", "accuracy", "recall", "precision", "average_pr
 
 
 def page_from_predictions(
-    made: Predictions,
+    predictions: Predictions,
     *,
     title: str,
     summary: Sequence[str] = (),
@@ -31,7 +31,7 @@ def page_from_predictions(
 
     Parameters
     ----------
-    made : Predictions
+    predictions : Predictions
         From `edgeveil.classify`.
     title : str
         Heading of the page.
@@ -49,26 +49,26 @@ def page_from_predictions(
     >>> page.predictions["n_labelled"]
     150
     """
-    loss = made.guarantee.epsilon
+    loss = predictions.guarantee.epsilon
     return PageData(
         title=title,
         summary=summary,
         predictions={  # report-page/src/data.ts says what each is
-            "classes": [str(name) for name in made.classes],
-            "predicted": _counts(made),
-            "n_nodes": len(made.nodes),
-            "n_labelled": made.n_labelled,
-            "n_abstained": made.n_abstained,
-            "threshold": made.threshold,
+            "classes": [str(name) for name in predictions.classes],
+            "predicted": _counts(predictions),
+            "n_nodes": len(predictions.nodes),
+            "n_labelled": predictions.n_labelled,
+            "n_abstained": predictions.n_abstained,
+            "threshold": predictions.threshold,
             "epsilon": loss if math.isfinite(loss) else None,
-            "private": made.guarantee.protects,
-            "promise": str(made.guarantee),
-            "in_short": _in_short(made.guarantee),
-            "uses_graph": made.uses_graph,
+            "private": predictions.guarantee.protects,
+            "promise": str(predictions.guarantee),
+            "in_short": _in_short(predictions.guarantee),
+            "uses_graph": predictions.uses_graph,
             "without": without,
-            "noise": made.noise_scale,
-            "quality": None if made.quality is None else _quality(made.quality),
-            "examples": _examples(made),
+            "noise": predictions.noise_scale,
+            "quality": None if predictions.quality is None else _quality(predictions.quality),
+            "examples": _examples(predictions),
         },
     )
 
@@ -84,9 +84,9 @@ def _in_short(claim: Guarantee) -> str:
     )
 
 
-def _counts(made: Predictions) -> list[int]:
-    best = made.probabilities.argmax(axis=1)[made.says]
-    return [int(count) for count in np.bincount(best, minlength=len(made.classes))]
+def _counts(predictions: Predictions) -> list[int]:
+    best = predictions.probabilities.argmax(axis=1)[predictions.says]
+    return [int(count) for count in np.bincount(best, minlength=len(predictions.classes))]
 
 
 def _quality(measured: Quality) -> dict[str, Any]:
@@ -102,21 +102,21 @@ def _quality(measured: Quality) -> dict[str, Any]:
     }
 
 
-def _examples(made: Predictions) -> list[dict[str, Any]]:
+def _examples(predictions: Predictions) -> list[dict[str, Any]]:
     """Of each class, the nodes for which it is most probable, with what their neighbours named."""
-    best, says = made.probabilities.argmax(axis=1), made.says
-    each = max(1, min(_EXAMPLES, _MOST_EXAMPLES // len(made.classes)))
+    best, says = predictions.probabilities.argmax(axis=1), predictions.says
+    each = max(1, min(_EXAMPLES, _MOST_EXAMPLES // len(predictions.classes)))
     examples = []
-    for c in range(len(made.classes)):
+    for c in range(len(predictions.classes)):
         of_class = np.flatnonzero((best == c) & says)
-        chosen = of_class[np.argsort(-made.probabilities[of_class, c], kind="stable")[:each]]
+        chosen = of_class[np.argsort(-predictions.probabilities[of_class, c], kind="stable")[:each]]
         examples += [
             {
-                "node": str(made.nodes[i]),
+                "node": str(predictions.nodes[i]),
                 "predicted": c,
-                "probability": float(made.probabilities[i, c]),
-                "without": float(made.without_graph[i, c]),
-                "heard": [round(float(value), 1) for value in made.sums[i, :, c]],
+                "probability": float(predictions.probabilities[i, c]),
+                "without": float(predictions.without_graph[i, c]),
+                "heard": [round(float(value), 1) for value in predictions.sums[i, :, c]],
             }
             for i in chosen.tolist()
         ]

@@ -33,8 +33,8 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
             of_series = joined if "series" in charge.note else (str(charge.seq), "")
             rows.setdefault(of_series, []).append(charge)
     begun = dict[str, int]()
-    for all_of_it in rows.values():
-        begun.setdefault(all_of_it[0].campaign, all_of_it[0].seq)
+    for group in rows.values():
+        begun.setdefault(group[0].campaign, group[0].seq)
     return [
         (
             number,
@@ -43,13 +43,13 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
             first.snapshot,
             _mechanism(first, begun[first.campaign]),
             *(first.note.get(name, "") for name in _NOTED[1:]),
-            "everybody" if first.model == "public" else sum(one.n_rows for one in all_of_it),
+            "everybody" if first.model == "public" else sum(charge.n_rows for charge in group),
             first.epsilon_nano / 1e9,
-            sum(one.pooled_nano for one in all_of_it) / 1e9,
-            "stored" if all(one.released for one in all_of_it) else "charged, not stored",
+            sum(charge.pooled_nano for charge in group) / 1e9,
+            "stored" if all(charge.released for charge in group) else "charged, not stored",
         )
-        for number, all_of_it in enumerate(rows.values(), 1)
-        for first in all_of_it[:1]
+        for number, group in enumerate(rows.values(), 1)
+        for first in group[:1]
     ]
 
 
@@ -94,35 +94,35 @@ def factor(epsilon: float) -> float:
 def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> list[str]:
     """What the caps allow and what is left of them, in sentences."""
     account = ledger.account(member)
-    said = [
+    sentences = [
         f"Each member may be charged epsilon = {ledger.epsilon:g} in all: with or without a "
         "connection between others, what the member is given is at most e to that power times as "
         "likely. Everything released with this ledger counts, also from earlier states of the "
         "graph."
     ]
     if any("series" in charge.note for charge in charges):
-        said.append(
+        sentences.append(
             "A series of lists is charged once, when a member joins. This covers its lists of all "
             "weeks together, because each connection between others counts in only one of them."
         )
     if member is not None:
-        said.append(f"{member} was charged {account.charged:g}; {account.left:g} is left.")
+        sentences.append(f"{member} was charged {account.charged:g}; {account.left:g} is left.")
         if 0 < account.charged <= 10:
-            said.append(
+            sentences.append(
                 f"Whatever {member} believed before about whether two others are connected, all "
                 f"lists of {member} together change the odds by a factor of at most "
                 f"{factor(account.charged):,}."
             )
     elif account.charged_nano > account.public_nano:
-        said.append(
+        sentences.append(
             f"The highest charge to any member is {account.charged:g} in all; "
             f"{account.left:g} is left."
         )
     if account.public:
-        said.append(
+        sentences.append(
             f"Of this, {account.public:g} is for public releases, which count for everybody."
         )
-    said.append(
+    sentences.append(
         f"All members together were charged {account.pooled_charged:g}: the most that they can "
         "learn about connections that touch none of them, if they combine their lists"
         + (
@@ -131,7 +131,7 @@ def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> lis
             else f"; {account.pooled_left:g} of {ledger.pooled_epsilon:g} is left."
         )
     )
-    return said
+    return sentences
 
 
 def _steps(charges: Sequence[Charge], member: str | None) -> list[tuple[str, float]]:
