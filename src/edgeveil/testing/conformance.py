@@ -29,7 +29,6 @@ from edgeveil.estimate.lists import STORED, Evidence
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs.keys import parameters_of
-from edgeveil.mechanisms import run
 from edgeveil.mechanisms.base import (
     Asking,
     LocalViews,
@@ -39,7 +38,7 @@ from edgeveil.mechanisms.base import (
     local_views,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
-from edgeveil.mechanisms.run import answers_to, groups_of, make_rows, shared_part
+from edgeveil.mechanisms.run import answers_to, groups_of, make_rows, rows_of, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
 from edgeveil.testing.worst_pairs import ROUNDING, loss_share, pairs_for
@@ -120,10 +119,10 @@ def _shapes(mechanism: Mechanism) -> Iterator[tuple[str, Graph]]:
     }
     for name, (n, edges) in shapes.items():
         yield name, graph_of_pairs(n, edges, directed=directed)
-    yield "a random graph", _some_graph(mechanism)
+    yield "a random graph", _random_graph(mechanism)
 
 
-def _some_graph(mechanism: Mechanism) -> Graph:
+def _random_graph(mechanism: Mechanism) -> Graph:
     """A random graph that contains a path over all nodes, so that no degree is 0."""
     pairs = _all_pairs(_NODES, directed := _directed(mechanism))
     drawn = np.random.default_rng(5).random(len(pairs)) < 0.25
@@ -140,8 +139,8 @@ def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Ite
         graph = graph_of_pairs(n, pairs[rng.random(len(pairs)) < rng.random()], directed=directed)
         x, y = pairs[rng.integers(len(pairs))]
         # In the joint model edges at the source are not protected from its member.
-        known = {"incident": (x, y), "outgoing": (x,)}[claim.known_edges]
-        free = [v for v in range(n) if claim.model != "joint" or v not in known]
+        informed = {"incident": (x, y), "outgoing": (x,)}[claim.known_edges]
+        free = [v for v in range(n) if claim.model != "joint" or v not in informed]
         other = graph.with_edge_flipped(int(x), int(y))
         if free and _keeps_promise(mechanism, graph) and _keeps_promise(mechanism, other):
             yield Pair(graph=graph, neighbour=other, source=int(rng.choice(free)))
@@ -170,8 +169,8 @@ def parameters_are_public(mechanism: Mechanism) -> None:
     fields = dataclasses.fields(kind)
     recorded = json.loads(json.dumps(parameters_of(mechanism)))
     recorded = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
-    given = {field.name: getattr(mechanism, field.name) for field in fields}
-    recorded |= {k: v for k, v in given.items() if isinstance(v, PublicData)}  # known by a digest
+    current = {field.name: getattr(mechanism, field.name) for field in fields}
+    recorded |= {k: v for k, v in current.items() if isinstance(v, PublicData)}  # known by a digest
     _require(
         kind(**recorded) == mechanism,
         "it cannot be rebuilt from the parameters that a release records",
@@ -201,10 +200,10 @@ def rows_have_the_public_shape(mechanism: Mechanism) -> None:
         if _keeps_promise(mechanism, graph):
             sources = [0, graph.n_nodes - 1]
             with _no_error_on(words):
-                rows = run.rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
+                rows = rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
             _check_rows(mechanism, rows, graph, words)
             with _no_error_on(words):  # also lists, which are made of evidence
-                rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
+                _rows_as_array(mechanism, graph, sources, NoiseSource.insecure(1))
 
 
 def no_pair_exceeds_the_claimed_epsilon(mechanism: Mechanism) -> None:
@@ -227,11 +226,11 @@ def estimates_depend_on_released_values_only(mechanism: Mechanism) -> None:
         return
     drawn, noise = list[Noised](), NoiseSource.insecure(1)
 
-    def draw(asked: AnyStatistic) -> Noised:
-        drawn.append(randomise(asked, noise.derive(len(drawn))))
+    def draw(statistic: AnyStatistic) -> Noised:
+        drawn.append(randomise(statistic, noise.derive(len(drawn))))
         return _copy(drawn[-1])
 
-    def repeat(asked: AnyStatistic) -> Noised:
+    def repeat(statistic: AnyStatistic) -> Noised:
         return _copy(next(again))  # in order, whatever is asked
 
     for pair in islice(random_pairs(mechanism, seed=1), _PAIRS):
@@ -249,59 +248,59 @@ def estimates_depend_on_released_values_only(mechanism: Mechanism) -> None:
 
 def rows_do_not_depend_on_other_sources(mechanism: Mechanism) -> None:
     """Any grouping, order and repetition of the sources gives the same bits."""
-    graph = _some_graph(mechanism)
+    graph = _random_graph(mechanism)
     if not _keeps_promise(mechanism, graph):
         return
     noise, n = NoiseSource.insecure(11), graph.n_nodes
-    whole = rows_of(mechanism, graph, list(range(n)), noise)
+    together = _rows_as_array(mechanism, graph, list(range(n)), noise)
     for sources in ([n - 6], [n - 1, 0], list(range(n - 1, -1, -1)), [5, 5, 7, 5], list(range(9))):
-        same = _same(rows_of(mechanism, graph, sources, noise), whole[sources])
+        same = _same(_rows_as_array(mechanism, graph, sources, noise), together[sources])
         _require(same, f"the rows of {sources} differ from those computed among all sources")
 
 
 def randomness_comes_from_the_engine(mechanism: Mechanism) -> None:
     """Rows are a function of the noise key: the same for the same key, different for another."""
-    graph = _some_graph(mechanism)
+    graph = _random_graph(mechanism)
     if not _keeps_promise(mechanism, graph):
         return
 
-    made, claim = partial(rows_of, mechanism, graph, [0, 4]), mechanism.guarantee(1)
+    make, claim = partial(_rows_as_array, mechanism, graph, [0, 4]), mechanism.guarantee(1)
     noise = NoiseSource.insecure(3)
-    repeats = _same(made(noise), made(noise)) and _same(made(None), made(None))
+    repeats = _same(make(noise), make(noise)) and _same(make(None), make(None))
     _require(repeats, "the same noise gave different rows: it has randomness or state of its own")
     noisy = claim.protects and claim.epsilon > 0
-    if noisy and _same(made(noise), made(NoiseSource.insecure(4))):
+    if noisy and _same(make(noise), make(NoiseSource.insecure(4))):
         _require(_depends_on_answers(mechanism, graph), "other noise gave the same rows")
 
 
 def rows_are_new_arrays(mechanism: Mechanism) -> None:
     """Writing to a row changes neither the graph nor another row, now or later."""
-    graph = _some_graph(mechanism)
+    graph = _random_graph(mechanism)
     if not _keeps_promise(mechanism, graph):
         return
     noise = NoiseSource.insecure(1)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
-    def made() -> tuple[np.ndarray, ...]:
+    def arrays() -> tuple[np.ndarray, ...]:
         """The arrays as `estimate` gave them: of evidence its own, not copies."""
         rows = make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
         return tuple(vars(rows).values()) if isinstance(rows, Evidence) else (rows,)
 
-    first, second = made(), made()
+    first, second = arrays(), arrays()
     others = (*second, graph.indptr, graph.indices, graph.degrees)
     _require(
-        not any(np.shares_memory(mine, other) for mine in first for other in others),
+        not any(np.shares_memory(own, other) for own in first for other in others),
         "rows share memory with other rows or with the graph",
     )
-    kept = [array.copy() for array in second]
+    copies = [array.copy() for array in second]
     for array in first:
         if not array.flags.writeable:
             array.flags.writeable = True
         # Rows of evidence are parts of one array; rows of an array may be views of one row.
         array[: len(array) if mechanism.output == "suggestions" else 1] = -1
     if mechanism.output != "suggestions":
-        _require(_same(first[0][1:], kept[0][1:]), "rows of one call share memory")
-    _require(all(map(_same, made(), kept)), "rows share memory with the shared part")
+        _require(_same(first[0][1:], copies[0][1:]), "rows of one call share memory")
+    _require(all(map(_same, arrays(), copies)), "rows share memory with the shared part")
 
 
 CHECKS: tuple[Callable[[Mechanism], None], ...] = (
@@ -355,9 +354,9 @@ def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -
         isinstance(rows, Evidence) and len(rows) == 2, f"no evidence for two members on {words}"
     )
     _require(np.diff(rows.starts).max() <= STORED, f"more than {STORED} names a member on {words}")
-    whole = rows.starts[0] == 0 and (np.diff(rows.starts) >= 0).all()
+    rising = rows.starts[0] == 0 and (np.diff(rows.starts) >= 0).all()
     sizes = {int(rows.starts[-1]), len(rows.nodes), len(rows.sums)}
-    fits = whole and len(sizes) == 1 and len(rows.rates) == 2
+    fits = rising and len(sizes) == 1 and len(rows.rates) == 2
     _require(fits, f"the arrays of evidence do not fit together on {words}")
     inside = (rows.nodes >= 0) & (rows.nodes < graph.n_nodes)
     _require(inside.all(), f"evidence about nodes that are not there on {words}")
@@ -368,8 +367,8 @@ def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -
 def _as_array(mechanism: Mechanism, rows: Any, shared: Any, views: LocalViews) -> Rows:
     """Rows as an array: of suggestions the sums, the rates, and the scores on whole lists."""
     if not isinstance(rows, Evidence):
-        found: Rows = rows
-        return found
+        array: Rows = rows
+        return array
     n = len(views.nodes)
     lists = mechanism.lists(rows, shared, views, n)
     scores = np.full((len(rows), n), np.nan)
@@ -377,16 +376,16 @@ def _as_array(mechanism: Mechanism, rows: Any, shared: Any, views: LocalViews) -
     return np.hstack((rows.dense(n), rows.rates[:, None], scores))
 
 
-def rows_of(
+def _rows_as_array(
     mechanism: Mechanism, graph: Graph, sources: Sequence[int], noise: NoiseSource | None
 ) -> Rows:
     """All rows of a release that draws from `noise`, as an array; of suggestions lists as well."""
     shared = shared_part(mechanism, graph, noise and noise.derive("shared"))
-    made = [
-        make_rows(mechanism, graph, shared, sources[here], noise and noise.derive("rows"))
-        for here in groups_of(mechanism, graph.n_nodes, len(sources))
+    groups = [
+        make_rows(mechanism, graph, shared, sources[group], noise and noise.derive("rows"))
+        for group in groups_of(mechanism, graph.n_nodes, len(sources))
     ]
-    return np.concatenate([_as_array(mechanism, rows, shared, views) for rows, views in made])
+    return np.concatenate([_as_array(mechanism, rows, shared, views) for rows, views in groups])
 
 
 def _rows_from_answers(
@@ -400,8 +399,8 @@ def _rows_from_answers(
 
     shared = mechanism.fit_shared(answered(mechanism.shared(graph)), graph.nodes)
     views = local_views(graph, [source], claim.model, claim.known_edges)
-    given = answered(mechanism.measure(graph, shared, views))
-    rows = _as_array(mechanism, mechanism.estimate(given, shared, views), shared, views)
+    answers = answered(mechanism.measure(graph, shared, views))
+    rows = _as_array(mechanism, mechanism.estimate(answers, shared, views), shared, views)
     half = (
         mechanism.uncertainty(rows.copy(), shared, views) if mechanism.output == "scores" else None
     )
@@ -424,17 +423,19 @@ def _depends_on_answers(mechanism: Mechanism, graph: Graph) -> bool:
     return False
 
 
-def _large_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> Noised:
+def _large_answer(rng: np.random.Generator, noise: NoiseSource, statistic: Any) -> Noised:
     """The noised statistic, with random values far above the noise in place of the private ones."""
-    if isinstance(asked, Bits):
-        ones = np.flatnonzero(rng.random(asked.total) < 0.5)
-        return randomise(dataclasses.replace(asked, ones=ones), noise)
-    given = asked.calibration if isinstance(asked.calibration, tuple) else (asked.calibration,)
-    size = 100 * max(1.0, *(calibration.noise_scale for calibration in given))
-    values = size * rng.normal(size=asked.values.shape)
-    if isinstance(asked, Tail):
-        values = asked.threshold + np.abs(values)
-    return randomise(dataclasses.replace(asked, values=values), noise)
+    if isinstance(statistic, Bits):
+        ones = np.flatnonzero(rng.random(statistic.total) < 0.5)
+        return randomise(dataclasses.replace(statistic, ones=ones), noise)
+    calibrations = statistic.calibration
+    if not isinstance(calibrations, tuple):
+        calibrations = (calibrations,)
+    size = 100 * max(1.0, *(calibration.noise_scale for calibration in calibrations))
+    values = size * rng.normal(size=statistic.values.shape)
+    if isinstance(statistic, Tail):
+        values = statistic.threshold + np.abs(values)
+    return randomise(dataclasses.replace(statistic, values=values), noise)
 
 
 def _copy(noised: Noised) -> Noised:

@@ -179,9 +179,9 @@ def audit(
         cases.append(tight)
     done, result = 0, None
 
-    def report(made: int) -> None:
+    def report(runs: int) -> None:
         nonlocal done
-        done += made
+        done += runs
         progress(done, 2 * trials * len(cases))
 
     # First the tight case, because its result is part of the other one.
@@ -222,7 +222,7 @@ def draw(
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
         shared = shared_part(mechanism, graph, noise.derive("shared", first), enforce_claim=False)
-        made, _ = make_rows(
+        drawn, _ = make_rows(
             mechanism,
             graph,
             shared,
@@ -232,7 +232,7 @@ def draw(
             enforce_claim=False,
         )
         # The stored evidence of a list becomes a row of numbers, with -1 for an empty entry.
-        rows = made.dense(graph.n_nodes) if isinstance(made, Evidence) else made
+        rows = drawn.dense(graph.n_nodes) if isinstance(drawn, Evidence) else drawn
         parts.append(np.nan_to_num(rows.reshape(size, -1), nan=-1.0))
         report(size)
     return np.concatenate(parts)

@@ -59,11 +59,11 @@ def worst_pair(mechanism: Mechanism, *, steps: int = 400) -> Pair:
 
     If no known pair reaches 60 % of the claim, simulated annealing with `steps` steps follows.
     """
-    known = list(pairs_for(mechanism))
-    shares = [loss_share(mechanism, pair) for pair in known]
+    pairs = list(pairs_for(mechanism))
+    shares = [loss_share(mechanism, pair) for pair in pairs]
     share = max(shares)
     # The first of ties: mechanisms list the pairs first whose difference shows in their rows.
-    pair = next(p for p, s in zip(known, shares, strict=True) if not s < _AS_GOOD * share)
+    pair = next(p for p, s in zip(pairs, shares, strict=True) if not s < _AS_GOOD * share)
     if 0 < share < _GOOD_ENOUGH:
         pair, _ = anneal(
             lambda candidate: loss_share(mechanism, candidate),
