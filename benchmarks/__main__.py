@@ -53,7 +53,7 @@ def main(words: list[str] | None = None) -> None:
         paper_rounds=arguments.paper_rounds,
         tiny=arguments.tiny,
     )
-    figures = _known(arguments.json)
+    figures = _earlier_figures(arguments.json)
     for part in arguments.parts or PARTS:
         load = load_average()
         figures["parts"][part] = {
@@ -64,7 +64,7 @@ def main(words: list[str] | None = None) -> None:
             arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
 
 
-def _known(file: Path | None) -> dict[str, Any]:
+def _earlier_figures(file: Path | None) -> dict[str, Any]:
     """The figures so far: of this machine and these versions, or of none."""
     facts = machine_facts()
     text = file.read_text() if file is not None and file.exists() else ""

@@ -45,7 +45,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 def _compare(graph: Graph, block: int, rounds: int, settings: Settings) -> dict[str, Any]:
     sources = some_sources(graph, block)
-    one = sources[:1]
+    first = sources[:1]
     capped, fixed = call("capped", graph)[0], call("fixed point", graph)[0]
     tasks: dict[str, tuple[str, int, Task]] = {
         "edgeveil, R = 100": ("ours", block, lambda: capped(sources)),
@@ -63,16 +63,16 @@ def _compare(graph: Graph, block: int, rounds: int, settings: Settings) -> dict[
         recursion = _recursion(graph, product, minimum, zeros)
         if library != "MKL":
             key = f"{library}, one source"
-            tasks[key] = ("peer", 1, lambda recursion=recursion: recursion(one))
+            tasks[key] = ("peer", 1, lambda recursion=recursion: recursion(first))
         tasks[f"{library}, block"] = (
             "peer",
             block,
             lambda recursion=recursion: recursion(sources),
         )
     print(f"\ncapped flow, sigma = {SIGMA:g}, {graph!r}, block of {block}")
-    truth = np.asarray(push_flow_cap(graph, one, sigma=SIGMA, rounds=ROUNDS))[0]
+    truth = np.asarray(push_flow_cap(graph, first, sigma=SIGMA, rounds=ROUNDS))[0]
     # the check is the call that warms up
-    found = {name: np.asarray(task()) for name, (_, _, task) in tasks.items()}
+    flows = {name: np.asarray(task()) for name, (_, _, task) in tasks.items()}
     times = interleaved(
         {name: task for name, (_, _, task) in tasks.items()},
         rounds=rounds,
@@ -91,7 +91,7 @@ def _compare(graph: Graph, block: int, rounds: int, settings: Settings) -> dict[
             "times_fixed_point": ratios(per_source[name], per_source["edgeveil, fixed point"]),
         }
         if kind == "peer":
-            row["l1_from_ours"] = float(np.abs(ALPHA * found[name][:, 0] - truth).sum())
+            row["l1_from_ours"] = float(np.abs(ALPHA * flows[name][:, 0] - truth).sum())
         rows.append(row)
         print(
             f"  {name:<24} {row['seconds']['median'] * 1e3:10.2f} ms   "

@@ -50,5 +50,5 @@ def peak_memory() -> int:
 
 if __name__ == "__main__":
     module, name = sys.argv[1].split(":")
-    found = getattr(import_module(f"benchmarks.{module}"), name)(**json.loads(sys.argv[2]))
-    print(json.dumps(found))
+    figures = getattr(import_module(f"benchmarks.{module}"), name)(**json.loads(sys.argv[2]))
+    print(json.dumps(figures))

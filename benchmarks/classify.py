@@ -85,11 +85,11 @@ def whole(edges: int, work: str) -> dict[str, Any]:
     hidden = np.random.default_rng(1).random(n) >= LABELLED
     labels = np.where(hidden, -1, classes)
     before, wall, cpu = peak_memory(), list[float](), list[float]()
-    found = None
+    predictions = None
     while len(wall) < 3 and sum(wall) < _BUDGET:
-        found = None  # what a call before gave is not in memory
+        predictions = None  # what a call before gave is not in memory
         start = time.perf_counter(), time.process_time()
-        found = ev.classify(graph, labels, epsilon=EPSILON)
+        predictions = ev.classify(graph, labels, epsilon=EPSILON)
         wall.append(time.perf_counter() - start[0])
         cpu.append(time.process_time() - start[1])
     graph_bytes = graph.indptr.nbytes + graph.indices.nbytes
@@ -100,7 +100,7 @@ def whole(edges: int, work: str) -> dict[str, Any]:
         "nodes": n,
         "wall": summary(wall),
         "cpu": summary(cpu),
-        "accuracy_on_validation": found.accuracy,
+        "accuracy_on_validation": predictions.accuracy,
         "peak_bytes": peak,
         "peak_bytes_before": before,
         "graph_bytes": graph_bytes,

@@ -41,22 +41,22 @@ def run(settings: Settings) -> dict[str, Any]:
     """Measure in a child: a cluster leaves threads and settings behind."""
     job = {"work": str(settings.work), "data": None, "tiny": settings.tiny}
     print("\nRay cluster on this machine, wall time")
-    found = in_child("cluster:measure", {"settings": job, "rounds": min(settings.rounds, 3)})
-    print(f"  a part by itself {found['part_seconds'] * 1e3:.1f} ms")
-    print(f"  connecting and starting workers {found['start_seconds']:.1f} s")
+    figures = in_child("cluster:measure", {"settings": job, "rounds": min(settings.rounds, 3)})
+    print(f"  a part by itself {figures['part_seconds'] * 1e3:.1f} ms")
+    print(f"  connecting and starting workers {figures['start_seconds']:.1f} s")
     print(
-        f"  {found['members']:,} lists: one worker {found['one']['median']:.1f} s, two "
-        f"{found['two']['median']:.1f} s ({show(found['speedup'])}); two threads "
-        f"{found['threads']['median']:.1f} s"
+        f"  {figures['members']:,} lists: one worker {figures['one']['median']:.1f} s, two "
+        f"{figures['two']['median']:.1f} s ({show(figures['speedup'])}); two threads "
+        f"{figures['threads']['median']:.1f} s"
     )
-    print(f"  two plain processes with half of the lists each: {show(found['plain'])}")
-    memory = found["memory"]
+    print(f"  two plain processes with half of the lists each: {show(figures['plain'])}")
+    memory = figures["memory"]
     print(
         f"  a worker's own memory on {memory['graph']['edges']:,} edges: "
         f"{memory['worker_private_bytes'] / 2**20:.0f} MB; the graph "
         f"{memory['graph_bytes'] / 2**20:.0f} MB in the store once"
     )
-    return found
+    return figures
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
         "start_seconds": time.perf_counter() - start,
         "graph": described(f"generated, {graph.n_edges:,} edges", graph),
         "members": graph.n_nodes,
-        "plain": ratios([one for one, _ in plain], [two for _, two in plain]),
+        "plain": ratios([alone for alone, _ in plain], [both for _, both in plain]),
     }
     key = NoiseSource.insecure(1).export_key()
     parts = [(Part(number, (0,)), key) for number in range(_PARTS)]
@@ -166,12 +166,12 @@ def _memory(settings: Settings) -> dict[str, Any]:
 
 def _private_bytes() -> list[int]:
     """Anonymous memory of all Ray workers of this machine."""
-    found = []
+    sizes = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             if (status.parent / "cmdline").read_bytes().startswith(b"ray::"):
                 lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-                found.append(int(lines["RssAnon"].split()[0]) * 1024)
+                sizes.append(int(lines["RssAnon"].split()[0]) * 1024)
         except (OSError, KeyError, ValueError):
             continue
-    return found
+    return sizes

@@ -105,9 +105,9 @@ def some_sources(graph: Graph, count: int, seed: int = 0) -> npt.NDArray[np.int6
 def typical_members(graph: Graph, count: int, paths: int = 2_000) -> list[int]:
     """Members of median degree, those first whose friends have about `paths` friends together."""
     degrees = graph.degrees
-    some = np.flatnonzero(degrees == np.median(degrees))[: 50 * count]
-    found = np.array([degrees[graph.neighbours(int(s))].sum() for s in some])
-    return [int(s) for s in some[np.argsort(abs(found - paths), kind="stable")[:count]]]
+    typical = np.flatnonzero(degrees == np.median(degrees))[: 50 * count]
+    reached = np.array([degrees[graph.neighbours(int(s))].sum() for s in typical])
+    return [int(s) for s in typical[np.argsort(abs(reached - paths), kind="stable")[:count]]]
 
 
 def described(name: str, graph: Graph) -> dict[str, Any]:

@@ -42,14 +42,14 @@ def run(settings: Settings) -> dict[str, Any]:
         stores["PostgreSQL"] = lambda: f"{url}#b{secrets.token_hex(4)}"
     sizes = (1_000, 2_000) if settings.tiny else SIZES
     print("\nledger: wall and CPU seconds for all members of a campaign")
-    found: dict[str, Any] = {
+    measured: dict[str, Any] = {
         name: [
             _measured(name, location(), place / "artifacts", n)
             for n in sizes[: 3 if name == "SQLite" else 2]  # a server's time depends on its disk
         ]
         for name, location in stores.items()
     }
-    result = {"stores": found, "kills": _kills(place, 2 if settings.tiny else 40)}
+    result = {"stores": measured, "kills": _kills(place, 2 if settings.tiny else 40)}
     shutil.rmtree(place)
     return result
 

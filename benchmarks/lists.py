@@ -84,18 +84,18 @@ def _size(graph: Graph, settings: Settings) -> dict[str, Any]:
     for name in times:
         if name.startswith("lazy"):
             times[name] = [t / len(typical) for t in times[name]]
-    found: dict[str, Any] = {name: summary(of) for name, of in times.items()}
+    figures: dict[str, Any] = {name: summary(of) for name, of in times.items()}
     faster = ratios(times["dense, 100 places"], times[MANY])
     sums = ratios(times[MANY], times["lazy, sums alone"])
     print(
         f"  {graph.n_nodes:>11,} nodes, {graph.degrees[typical[0]]} friends: 100 places "
-        f"{found[MANY]['median'] * 1e3:.3f} ms, 20 places "
-        f"{found['lazy, 20 places']['median'] * 1e3:.3f} ms, {show(sums)} times its sums, "
+        f"{figures[MANY]['median'] * 1e3:.3f} ms, 20 places "
+        f"{figures['lazy, 20 places']['median'] * 1e3:.3f} ms, {show(sums)} times its sums, "
         f"{show(faster)} times faster than dense"
     )
     facts = described("generated, power law", graph)
     return {
-        **facts, **found, "times_faster_than_dense": faster, "times_its_sums": sums,
+        **facts, **figures, "times_faster_than_dense": faster, "times_its_sums": sums,
         "all": _all(graph, shared, settings)
     }  # fmt: skip
 
@@ -115,10 +115,10 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
         sample, long = 200, 400
     chosen = rng.choice(graph.n_nodes, min(long, graph.n_nodes), False)
     mechanism, noise = Suggest(epsilon=EPSILON), NoiseSource.secure()
-    about = Metadata(mechanism.guarantee(long), Provenance(
+    metadata = Metadata(mechanism.guarantee(long), Provenance(
         mechanism=mechanism.name, parameters={}, version="", noise=noise.kind, ledger=False
     ))  # fmt: skip
-    task = Task(mechanism=mechanism, graph=graph, shared=shared, metadata=about)
+    task = Task(mechanism=mechanism, graph=graph, shared=shared, metadata=metadata)
     before, peak = _memory_mb(), [0.0]
 
     def make(threads: int, members: Members) -> None:
@@ -137,7 +137,7 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
     wall, cpu = time.perf_counter(), time.process_time()
     make(2, chosen)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    found = {
+    costs = {
         "members": len(chosen),
         "one_thread_ms_per_list": summary(t / min(sample, len(chosen)) * 1e3 for t in walls["1"]),
         "two_threads_times_one": ratios(walls["1"], walls["2"])["median"],
@@ -148,12 +148,12 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
         "load": load_average(),
     }
     print(
-        f"              {len(chosen):,} lists of 20, two threads: {found['wall_ms_per_list']:.3f} "
-        f"ms each ({found['cpu_ms_per_list']:.3f} of CPU), {found['two_threads_times_one']:.2f} "
-        f"times one thread; all members {found['all_members_minutes']:.1f} minutes "
-        f"(load {found['load']})"
+        f"              {len(chosen):,} lists of 20, two threads: {costs['wall_ms_per_list']:.3f} "
+        f"ms each ({costs['cpu_ms_per_list']:.3f} of CPU), {costs['two_threads_times_one']:.2f} "
+        f"times one thread; all members {costs['all_members_minutes']:.1f} minutes "
+        f"(load {costs['load']})"
     )
-    return found
+    return costs
 
 
 def _memory_mb() -> float:
@@ -180,9 +180,9 @@ def _small(graph: Graph, settings: Settings) -> dict[str, Any]:
         {"sums": sums, "whole": lambda: whole(members.tolist())}, rounds=settings.rounds
     )
     ratio = ratios(times["whole"], times["sums"])
-    found = {name: summary(t / len(members) for t in of) for name, of in times.items()}
+    costs = {name: summary(t / len(members) for t in of) for name, of in times.items()}
     print(
-        f"  {graph.n_nodes:,} nodes, {graph.n_edges:,} edges: {found['whole']['median'] * 1e3:.3f} "
+        f"  {graph.n_nodes:,} nodes, {graph.n_edges:,} edges: {costs['whole']['median'] * 1e3:.3f} "
         f"ms a list of 20, {show(ratio)} times its sums"
     )
-    return {"nodes": graph.n_nodes, "edges": graph.n_edges, **found, "times_its_sums": ratio}
+    return {"nodes": graph.n_nodes, "edges": graph.n_edges, **costs, "times_its_sums": ratio}

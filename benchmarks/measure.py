@@ -85,10 +85,10 @@ def machine_facts() -> dict[str, Any]:
     """What the figures depend on; nothing that names the machine."""
     # The checkout that runs, not what an environment says was installed into it some time ago
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
-    found = {"edgeveil": project["project"]["version"]}
+    versions = {"edgeveil": project["project"]["version"]}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
     return {
@@ -98,7 +98,7 @@ def machine_facts() -> dict[str, Any]:
         "memory_gb": _memory(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "packages": found,
+        "packages": versions,
     }
 
 
@@ -112,7 +112,7 @@ def _processor() -> str:
 
 def _caches() -> dict[str, str]:
     """Size of every cache that the first core sees."""
-    found = {}
+    caches = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:
             level, kind, size = (
@@ -121,8 +121,8 @@ def _caches() -> dict[str, str]:
         except OSError:
             continue
         if kind != "Instruction":
-            found[f"L{level}"] = size
-    return found
+            caches[f"L{level}"] = size
+    return caches
 
 
 def _memory() -> float | None:

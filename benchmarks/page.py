@@ -143,11 +143,11 @@ def _sized(graph: Figures) -> str:
 
 def _machine(machine: Figures) -> str:
     caches = ", ".join(f"{level} {size}" for level, size in machine["caches"].items())
-    known = {"edgeveil": "0.2 (development)"} | machine["packages"]  # earlier runs do not say
-    packages = ", ".join(f"{name} {version}" for name, version in known.items())
+    packages = {"edgeveil": "0.2 (development)"} | machine["packages"]  # earlier runs do not say
+    listed = ", ".join(f"{name} {version}" for name, version in packages.items())
     return (
         f"{machine['processor']}, {machine['cores']} cores, {caches}, {machine['memory_gb']} GB, "
-        f"{machine['system']}; Python {machine['python']}, {packages}"
+        f"{machine['system']}; Python {machine['python']}, {listed}"
     )
 
 
@@ -564,9 +564,9 @@ def _line(section: str, what: str, ours: str, beside: str = "") -> Figures:
 
 def _times(graph: Figures, names: Iterable[str], key: str = "times_ours") -> str:
     """How many times longer the named contenders take, as far as they were run."""
-    found = {c["name"]: c for c in graph["contenders"]}
-    said = [f"{name} {number(found[name][key]['median'])}" for name in names if name in found]
-    return "; ".join(said)
+    by_name = {c["name"]: c for c in graph["contenders"]}
+    times = [f"{name} {number(by_name[name][key]['median'])}" for name in names if name in by_name]
+    return "; ".join(times)
 
 
 def _exact_lines(part: Figures) -> Iterator[Figures]:

@@ -39,10 +39,10 @@ def run(settings: Settings) -> dict[str, Any]:
         row["calls"] = {}
         for what in CALLS:
             job = {"edges": edges, "what": what, "work": str(settings.work)}
-            found = row["calls"][what] = in_child("scale:solve", job)
+            figures = row["calls"][what] = in_child("scale:solve", job)
             print(
-                f"    {what:<12} {found['seconds']['median'] * 1e3:>10.1f} ms, prepared in "
-                f"{found['prepare_seconds']:.2f} s, {found['peak_bytes'] / 2**30:.2f} GB"
+                f"    {what:<12} {figures['seconds']['median'] * 1e3:>10.1f} ms, prepared in "
+                f"{figures['prepare_seconds']:.2f} s, {figures['peak_bytes'] / 2**30:.2f} GB"
             )
         result["sizes"].append(row)
     edges = [row["edges"] for row in result["sizes"]]

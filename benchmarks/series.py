@@ -71,24 +71,24 @@ def weeks(folder: str, edges: int) -> dict[str, Any]:
         snapshot = open_graph(Path(folder, name))
         figures[f"{name}_load"] = load_average()
         start, cpu = time.perf_counter(), time.process_time()
-        made = refresh(snapshot, ledger=ledger, epsilon=1.0, label="friends", date=date)
+        lists = refresh(snapshot, ledger=ledger, epsilon=1.0, label="friends", date=date)
         refreshed, busy = time.perf_counter() - start, time.process_time() - cpu
-        made.write(Path(folder, f"lists-{name}"))
+        lists.write(Path(folder, f"lists-{name}"))
         figures |= {
             f"{name}_refresh_seconds": refreshed,
             f"{name}_refresh_cpu_seconds": busy,
             f"{name}_seconds": time.perf_counter() - start,
             f"{name}_cpu_seconds": time.process_time() - cpu,
-            f"{name}_windows": made.n_windows,
-            f"{name}_newcomers": made.n_newcomers,
+            f"{name}_windows": lists.n_windows,
+            f"{name}_newcomers": lists.n_newcomers,
         }
     place = Path(folder, "ledger.series", "friends")
     figures |= {
-        "members": made.n_lists,
+        "members": lists.n_lists,
         "peak_bytes": peak_memory(),
-        "state_bytes_a_member": _size(place.glob("state-*/*")) / made.n_lists,
-        "history_bytes_a_member": _size((place / "history").rglob("*")) / made.n_lists,
-        "ledger_bytes_a_member": Path(folder, "ledger").stat().st_size / made.n_lists,
+        "state_bytes_a_member": _size(place.glob("state-*/*")) / lists.n_lists,
+        "history_bytes_a_member": _size((place / "history").rglob("*")) / lists.n_lists,
+        "ledger_bytes_a_member": Path(folder, "ledger").stat().st_size / lists.n_lists,
     }
     return figures
 

@@ -87,8 +87,8 @@ def run(settings: Settings) -> dict[str, Any]:
         service = Service(Path(folder), graph, cap=1.0, top=20, as_command=True)
         refreshing = time.perf_counter() - began
         del u, v
-        found = _measured(wrk, service, graph, rounds, Path(folder))
-        return {**found, "refresh_seconds": refreshing}
+        figures = _measured(wrk, service, graph, rounds, Path(folder))
+        return {**figures, "refresh_seconds": refreshing}
 
 
 def _measured(
@@ -117,7 +117,7 @@ def _measured(
         for _ in range(rounds):  # one after the other: each has the machine to itself
             kinds["bare"].append(_load(wrk, port, "/bare", bare.pid))
             kinds["new"].append(asking.new())
-            kinds["known"].append(asking.known())
+            kinds["known"].append(asking.again())
             kinds["new_eddsa"].append(asking.new(eddsa=True))
         # Each connection waits so long between two requests that half of the load remains.
         pause = round(2_000 * CONNECTIONS / _median(kinds["new"], "per_second"))
@@ -132,13 +132,13 @@ def _measured(
         bare.terminate()
         service.stop()
     late = sorted(half, key=lambda both: both["new"]["p99_seconds"])[len(half) // 2]
-    found = {
+    figures = {
         "members": n,
         "copying_seconds": copying,
-        "stored_per_second": [one["per_second"] for one in kinds["known"]],
-        "stored_new_per_second": [one["per_second"] for one in kinds["new"]],
-        "stored_new_eddsa_per_second": [one["per_second"] for one in kinds["new_eddsa"]],
-        "bare_per_second": [one["per_second"] for one in kinds["bare"]],
+        "stored_per_second": [load["per_second"] for load in kinds["known"]],
+        "stored_new_per_second": [load["per_second"] for load in kinds["new"]],
+        "stored_new_eddsa_per_second": [load["per_second"] for load in kinds["new_eddsa"]],
+        "bare_per_second": [load["per_second"] for load in kinds["bare"]],
         "share_of_bare": _share(kinds["known"], kinds["bare"]),
         "share_of_bare_new": _share(kinds["new"], kinds["bare"]),
         "share_of_bare_new_eddsa": _share(kinds["new_eddsa"], kinds["bare"]),
@@ -154,8 +154,8 @@ def _measured(
         "peak_bytes_serving": serving_bytes,
         "killed": kills,
     }
-    print("\nservice:", {name: value for name, value in found.items() if name != "killed"})
-    return found
+    print("\nservice:", {name: value for name, value in figures.items() if name != "killed"})
+    return figures
 
 
 def _killed(times: int, folder: Path) -> dict[str, Any]:
@@ -205,15 +205,15 @@ class _Asking:
 
     def new(self, pause: int = 0, *, eddsa: bool = False) -> dict[str, Any]:
         """With tokens that nobody has shown before."""
-        whom, key = islice(cycle(self._members), NEW), self._eddsa if eddsa else None
-        tokens = list(_tokens(self._service, whom, key))
-        found = self.these(tokens, pause)
-        if found["requests"] + CONNECTIONS > NEW:
+        members, key = islice(cycle(self._members), NEW), self._eddsa if eddsa else None
+        tokens = list(_tokens(self._service, members, key))
+        load = self.these(tokens, pause)
+        if load["requests"] + CONNECTIONS > NEW:
             raise SystemExit("tokens were shown twice: make more of them")
-        self._shown = tokens[: found["requests"]]
-        return found
+        self._shown = tokens[: load["requests"]]
+        return load
 
-    def known(self) -> dict[str, Any]:
+    def again(self) -> dict[str, Any]:
         """With the latest tokens that were shown before, again and again."""
         return self.these(self._shown[-KNOWN:])
 
@@ -230,13 +230,13 @@ class _Asking:
         return _load(self._wrk, *place, script, connections)
 
 
-def _median(found: list[dict[str, Any]], name: str) -> float:
-    return float(statistics.median(one[name] for one in found))
+def _median(loads: list[dict[str, Any]], name: str) -> float:
+    return float(statistics.median(load[name] for load in loads))
 
 
 def _share(ours: list[dict[str, Any]], bare: list[dict[str, Any]]) -> float:
     pairs = zip(ours, bare, strict=True)
-    return statistics.median(one["per_second"] / other["per_second"] for one, other in pairs)
+    return statistics.median(own["per_second"] / other["per_second"] for own, other in pairs)
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -31,19 +31,19 @@ def run(settings: Settings) -> dict[str, Any]:
     print(f"\nstreaming, all sources of {graph!r} to Parquet, wall time")
     result: dict[str, Any] = {"graph": described(name, graph), "mechanisms": {}}
     for what in MECHANISMS:
-        found: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
+        by_threads: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
         for _ in range(min(settings.rounds, 2)):
-            for threads, runs in found.items():
+            for threads, runs in by_threads.items():
                 job = {"what": what, "threads": threads, "settings": _plain(settings)}
                 runs.append(in_child("streaming:stream", job))
-        one, two = ([row["seconds"] for row in found[threads]] for threads in (1, 2))
+        alone, both = ([row["seconds"] for row in by_threads[threads]] for threads in (1, 2))
         row = result["mechanisms"][what] = {
-            "one": summary(one),
-            "two": summary(two),
-            "speedup": ratios(one, two),
-            "peak_bytes": max(row["peak_bytes"] for row in found[2]),
-            "peak_bytes_before": found[2][0]["peak_bytes_before"],
-            "written_bytes": found[2][0]["written_bytes"],
+            "one": summary(alone),
+            "two": summary(both),
+            "speedup": ratios(alone, both),
+            "peak_bytes": max(row["peak_bytes"] for row in by_threads[2]),
+            "peak_bytes_before": by_threads[2][0]["peak_bytes_before"],
+            "written_bytes": by_threads[2][0]["written_bytes"],
         }
         print(
             f"  {what:<32} {row['one']['median']:.1f} s, {row['two']['median']:.1f} s with two "
@@ -76,9 +76,9 @@ def stream(what: str, threads: int, settings: dict[str, Any]) -> dict[str, Any]:
         before = peak_memory()
         start = time.perf_counter()
         engine = Local(threads=threads)
-        made = release_to(folder / "all", graph, MECHANISMS[what], graph.nodes, engine=engine)
+        release = release_to(folder / "all", graph, MECHANISMS[what], graph.nodes, engine=engine)
         seconds = time.perf_counter() - start
-        written = sum((made.path / part.name).stat().st_size for part in made.parts)
+        written = sum((release.path / part.name).stat().st_size for part in release.parts)
     finally:
         shutil.rmtree(folder)
     return {

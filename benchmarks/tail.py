@@ -52,14 +52,14 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def _row(n: int, times: dict[str, list[float]]) -> dict[str, Any]:
-    found: dict[str, Any] = {way: summary(t) for way, t in times.items()}
-    line = f"  {n:>11,}  lazy {found[LAZY]['median'] * 1e3:.3f} ms"
+    figures: dict[str, Any] = {way: summary(t) for way, t in times.items()}
+    line = f"  {n:>11,}  lazy {figures[LAZY]['median'] * 1e3:.3f} ms"
     if DENSE in times:
-        found["times_faster_than_dense"] = ratios(times[DENSE], times[LAZY])
-        line += f"   dense {found[DENSE]['median'] * 1e3:.1f} ms"
-        line += f"   {show(found['times_faster_than_dense'])} times"
+        figures["times_faster_than_dense"] = ratios(times[DENSE], times[LAZY])
+        line += f"   dense {figures[DENSE]['median'] * 1e3:.1f} ms"
+        line += f"   {show(figures['times_faster_than_dense'])} times"
     print(line)
-    return found
+    return figures
 
 
 def _tasks(n: int) -> dict[str, Callable[[], object]]:
@@ -97,16 +97,16 @@ def _sums(n: int, settings: Settings) -> dict[str, Any]:
     middle = int(np.median(graph.degrees))
     sources = np.flatnonzero(graph.degrees == middle)
     views = local_views(graph, np.random.default_rng(0).choice(sources, 256), "joint")
-    weights, given = np.ones(len(views.lists)), (views.lists, views.starts)
-    places, _, _ = two_hop_tail_of_lists(graph, views.sources, *given, weights)
+    weights, own_lists = np.ones(len(views.lists)), (views.lists, views.starts)
+    places, _, _ = two_hop_tail_of_lists(graph, views.sources, *own_lists, weights)
     tasks: dict[str, Callable[[], object]] = {
-        "sums": lambda: two_hop_tail_of_lists(graph, views.sources, *given, weights),
+        "sums": lambda: two_hop_tail_of_lists(graph, views.sources, *own_lists, weights),
     }
     times = interleaved(tasks, rounds=2 * settings.rounds)
-    found = {name: summary(t / 256 for t in of) for name, of in times.items()}
+    figures = {name: summary(t / 256 for t in of) for name, of in times.items()}
     print(
         f"  {n:,} nodes, degree {middle}, {len(places) / 256:.0f} strangers: "
-        f"sums {found['sums']['median'] * 1e3:.3f} ms"
+        f"sums {figures['sums']['median'] * 1e3:.3f} ms"
     )
     graph_facts = described("generated, power law", graph)
-    return {**graph_facts, "degree": middle, "strangers": len(places) / 256, **found}
+    return {**graph_facts, "degree": middle, "strangers": len(places) / 256, **figures}

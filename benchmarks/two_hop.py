@@ -18,10 +18,10 @@ __all__ = ["run"]
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure on the small and the large graph."""
-    found = [_compare(*small_graph(settings), settings.rounds, settings)]
+    graphs = [_compare(*small_graph(settings), settings.rounds, settings)]
     if settings.rounds_large:
-        found.append(_compare(*large_graph(settings), settings.rounds_large, settings))
-    return {"graphs": found}
+        graphs.append(_compare(*large_graph(settings), settings.rounds_large, settings))
+    return {"graphs": graphs}
 
 
 def _compare(name: str, graph: Graph, rounds: int, settings: Settings) -> dict[str, Any]:

@@ -161,10 +161,10 @@ def reproduce(
     if name not in EXPERIMENTS:
         raise ParameterError(f"there is no experiment {name!r}; choose from {list(EXPERIMENTS)}")
     experiment = EXPERIMENTS[name]
-    known = experiment.settings(quick)
-    if strange := sorted(set(settings or ()) - set(known)):
+    defaults = experiment.settings(quick)
+    if strange := sorted(set(settings or ()) - set(defaults)):
         raise ParameterError(f"{name} has no setting {strange[0]!r}")
-    used = {**known, **(settings or {})}
+    used = {**defaults, **(settings or {})}
     identity = {
         **{key: value for key, value in used.items() if key not in experiment.selects},
         "experiment": name,

@@ -73,9 +73,9 @@ def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -
     labelled = _labelled(data) if "labelled" in kinds else {}
     friends = _friends(data) if "friends" in kinds else {}
     attributed = load_attributed(data) if "attributed" in kinds else {}
-    found: dict[str, Mapping[str, LabelledGraph]] = {"friends": friends, "attributed": attributed}
+    by_kind: dict[str, Mapping[str, LabelledGraph]] = {"friends": friends, "attributed": attributed}
     for name in names:
-        datasets = found.get(EXPERIMENTS[name].data, labelled)
+        datasets = by_kind.get(EXPERIMENTS[name].data, labelled)
         limited = sources is not None and "sources" in EXPERIMENTS[name].settings(quick)
         settings = {"sources": sources} if limited else None
         try:

@@ -81,8 +81,8 @@ class Study(ABC):
     def hashed(self, rows: Matrix) -> Embeddings:
         """InstantEmbedding of rows of scores, by the hash of every split."""
         weights = np.log(np.maximum(rows * self.graph.n_nodes, 1.0))
-        found = np.asarray((self._signs @ weights.T).T)
-        return found.reshape(len(rows), len(self.splits), -1)
+        embedded = np.asarray((self._signs @ weights.T).T)
+        return embedded.reshape(len(rows), len(self.splits), -1)
 
     @cached_property
     def _signs(self) -> sp.csr_array:
@@ -126,14 +126,14 @@ class Study(ABC):
 
     def scores(self, label: str, epsilon: float, score: Score) -> dict[str, Matrix]:
         """Micro-F1 and Macro-F1 x 100 on all splits, a cell each."""
-        found = [
+        scores = [
             self.cells.get(
                 f"{self.name} / {label} {epsilon:g} / split {split}",
                 partial(_as_json, score, split),
             )
             for split in self.splits
         ]
-        return percent(found)
+        return percent(scores)
 
     def result(
         self,
@@ -200,9 +200,9 @@ def sign_matrix(nodes: NodeSet, dimension: int, split: int) -> sp.csr_array:
     return sp.csr_array((own.sign, (np.arange(len(nodes)), own.bucket)), (len(nodes), dimension))
 
 
-def percent(found: Sequence[Mapping[str, float]]) -> dict[str, Matrix]:
+def percent(scores: Sequence[Mapping[str, float]]) -> dict[str, Matrix]:
     """F1 of several splits, x 100."""
-    return {metric: np.array([100 * f[metric] for f in found]) for metric in METRICS}
+    return {metric: np.array([100 * f[metric] for f in scores]) for metric in METRICS}
 
 
 def measure_studies(

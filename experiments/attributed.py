@@ -51,12 +51,12 @@ def university(folder: Path, file: str, column: int = _YEAR) -> Attributed:
 
 def pages(folder: Path, file: str) -> Attributed:
     """A network from an .npz file: edges, 0/1 features, a class for every node."""
-    with np.load(folder / file) as found:
-        (n, width), edges = found["x_shape"], found["edges"]
-        stored = np.ones(len(found["x_indices"])), found["x_indices"], found["x_indptr"]
+    with np.load(folder / file) as arrays:
+        (n, width), edges = arrays["x_shape"], arrays["edges"]
+        stored = np.ones(len(arrays["x_indices"])), arrays["x_indices"], arrays["x_indptr"]
         features = sp.csr_array(stored, shape=(int(n), int(width)))
         graph = Graph.from_edges(edges[:, 0], edges[:, 1], NodeSet.range(int(n)))
-        return attributed(graph, found["labels"], tuple(map(str, found["classes"])), features)
+        return attributed(graph, arrays["labels"], tuple(map(str, arrays["classes"])), features)
 
 
 def attributed(
@@ -66,8 +66,8 @@ def attributed(
     features: sp.csr_array | None,
 ) -> Attributed:
     """A network with one class for each node, or -1."""
-    known = np.flatnonzero(classes >= 0)
-    entries = np.ones(len(known), dtype=bool), (known, classes[known])
+    labelled = np.flatnonzero(classes >= 0)
+    entries = np.ones(len(labelled), dtype=bool), (labelled, classes[labelled])
     labels = sp.csr_array(entries, shape=(graph.n_nodes, len(names)))
     return Attributed(graph=graph, labels=labels, label_names=names, features=features)
 

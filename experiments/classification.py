@@ -136,9 +136,9 @@ class Task:
         self, nodes: NodeSet, labels: Labels, share: float, features: Any, split: int,
         noise: NoiseSource,
     ) -> None:  # fmt: skip
-        known = np.flatnonzero(labels.labelled)
-        order = np.random.default_rng([split, 0xC1A55]).permutation(known)
-        cut = round(share * len(known))
+        labelled = np.flatnonzero(labels.labelled)
+        order = np.random.default_rng([split, 0xC1A55]).permutation(labelled)
+        cut = round(share * len(labelled))
         self.train, self.test = np.sort(order[:cut]), np.sort(order[cut:])
         hidden = np.ones(labels.n_nodes, dtype=bool)
         hidden[self.train] = False
@@ -257,7 +257,7 @@ class _Network:
         score: Callable[[Task], Any],
     ) -> Result:
         """One point of a line: mean and interval over splits. Of several scores the best counts."""
-        found = [
+        scores = [
             self.cells.get(
                 f"{self.name} / {share:g} / {metric} / {label} {epsilon:g} / split {task.split}",
                 partial(score, task),
@@ -265,7 +265,7 @@ class _Network:
             for task in tasks
         ]
         return Result.of(
-            estimate([np.max(values) for values in found]),
+            estimate([np.max(values) for values in scores]),
             experiment="classification",
             dataset=self.name,
             mechanism=label,
@@ -301,20 +301,20 @@ class _Network:
         n = self.graph.n_nodes
         counts = np.bincount(self.labels.classes, minlength=self.labels.n_classes)
         small = np.flatnonzero((counts >= least * n) & (counts <= most * n))
-        members = [self.labels.first() == one for one in small]
+        members = [self.labels.first() == class_id for class_id in small]
         tasks = [
             [
                 Task(
                     self.graph.nodes, Labels.single(mine.astype(np.int64), 2), share,
-                    self.features, split, self.noise.derive(f"class {one}", split),
+                    self.features, split, self.noise.derive(f"class {class_id}", split),
                 )
-                for one, mine in zip(small, members, strict=True)
+                for class_id, mine in zip(small, members, strict=True)
             ]
             for split in range(self.settings["splits"])
         ]  # fmt: skip
 
         def line(label: str, epsilon: float, logs: Callable[[Task], Matrix]) -> Result:
-            found = [
+            scores = [
                 self.cells.get(
                     f"{self.name} / {share:g} / rare / {label} {epsilon:g} / split {split}",
                     partial(_mean_precision, of_split, logs),
@@ -322,7 +322,7 @@ class _Network:
                 for split, of_split in enumerate(tasks)
             ]
             return Result.of(
-                estimate(found),
+                estimate(scores),
                 experiment="classification",
                 dataset=self.name,
                 mechanism=label,
@@ -330,7 +330,7 @@ class _Network:
                 metric=AP,
                 scope=f"{share:.0%} labelled",
                 n_sources=len(small),
-                repeats=len(found),
+                repeats=len(scores),
             )
 
         def ours(epsilon: float, task: Task) -> Matrix:

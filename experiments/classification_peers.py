@@ -118,11 +118,11 @@ def progap(
     delta = 1 / adjacency.nnz
     for depth in _HOPS:
         scale = gaussian_scale(epsilon, delta, sensitivity, depth)
-        stage, known = first, [_unit(first.hidden)]
+        stage, inputs = first, [_unit(first.hidden)]
         for _ in range(depth):
             heard = np.asarray(adjacency @ _unit(stage.hidden))
-            known.append(_unit(heard + scale * rng.standard_normal(heard.shape)))
-            stage = _Layer(np.hstack(known), y, train, seed)
+            inputs.append(_unit(heard + scale * rng.standard_normal(heard.shape)))
+            stage = _Layer(np.hstack(inputs), y, train, seed)
         yield stage.guess
 
 
@@ -137,13 +137,13 @@ def lpgnet(
     rng = np.random.default_rng([3, seed])
     count = int(y.max()) + 1
     for depth in _HOPS:
-        stage, known = first, [_unit(first.hidden)]
+        stage, inputs = first, [_unit(first.hidden)]
         for _ in range(depth):
             named = stage.guess.copy()
             if true_labels:
                 named[train] = y[train]
             heard = np.asarray(adjacency @ np.eye(count)[named])
             noisy = heard + rng.laplace(0.0, 2 * depth / epsilon, heard.shape)
-            known.append(noisy / max(float(noisy.std()), 1e-12))
-            stage = _Layer(np.hstack(known), y, train, seed)
+            inputs.append(noisy / max(float(noisy.std()), 1e-12))
+            stage = _Layer(np.hstack(inputs), y, train, seed)
         yield stage.guess

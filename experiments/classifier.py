@@ -69,25 +69,25 @@ def classify(
     truth = _dense(labels)
     if embedding.shape[0] != len(truth):
         raise ParameterError("there must be one row of labels per embedded node")
-    known, asked = split_nodes(len(truth), train=train, seed=seed)
+    training, test = split_nodes(len(truth), train=train, seed=seed)
     # A label that nobody in the training set has is never predicted, one that all have always.
-    scores = np.where(truth[known].all(axis=0), np.inf, -np.inf) * np.ones((len(asked), 1))
-    learnable = truth[known].any(axis=0) & ~truth[known].all(axis=0)
+    scores = np.where(truth[training].all(axis=0), np.inf, -np.inf) * np.ones((len(test), 1))
+    learnable = truth[training].any(axis=0) & ~truth[training].all(axis=0)
     # Products this small gain nothing from threads and lose much on a busy machine.
     with threadpool_limits(1):
         weights, start = fit_logistic(
-            embedding[known], truth[known][:, learnable], strength=strength
+            embedding[training], truth[training][:, learnable], strength=strength
         )
-        scores[:, learnable] = embedding[asked] @ weights + start
-    return f1_scores(scores, truth[asked])
+        scores[:, learnable] = embedding[test] @ weights + start
+    return f1_scores(scores, truth[test])
 
 
 def majority_floor(labels: sp.csr_array | Labels, *, train: float = 0.5, seed: int = 0) -> F1:
     """F1 of always predicting the most frequent labels of the training nodes."""
     truth = _dense(labels)
-    known, asked = split_nodes(len(truth), train=train, seed=seed)
-    scores = np.tile(truth[known].sum(axis=0).astype(np.float64), (len(asked), 1))
-    return f1_scores(scores, truth[asked])
+    training, test = split_nodes(len(truth), train=train, seed=seed)
+    scores = np.tile(truth[training].sum(axis=0).astype(np.float64), (len(test), 1))
+    return f1_scores(scores, truth[test])
 
 
 def random_embedding(n: int, dimension: int, *, seed: int = 0) -> npt.NDArray[np.float64]:

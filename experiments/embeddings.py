@@ -153,8 +153,8 @@ def draw(results: list[Result]) -> Figure:
         axes.plot(range(len(line)), mean, color=GREEN, marker="o", label=name)
         axes.fill_between(range(len(line)), low, high, color=GREEN, alpha=0.2, linewidth=0)
         for mechanism, (name, colour, style) in _LEVELS.items():
-            found = [r for r in here if r.mechanism == mechanism]
-            level = max(found, key=lambda r: r.epsilon or 0.0)
+            measured = [r for r in here if r.mechanism == mechanism]
+            level = max(measured, key=lambda r: r.epsilon or 0.0)
             more = f", epsilon = {largest:g}" * (mechanism == _PAPER_UNIT)
             axes.axhline(level.mean, color=colour, linestyle=style, label=f"{name}{more}")
         axes.set_xticks(range(len(line)), ticks)

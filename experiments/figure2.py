@@ -164,18 +164,18 @@ class _Study(Study):
     def _flipping(self, epsilon: float) -> Iterator[Result]:
         """One flipped graph, a cell; how far the first-step walk is from the exact one."""
         cell = f"{self.name} / flipped {epsilon:g} / {len(self.splits)} splits"
-        found = self.cells.get(cell, partial(self._flipped, epsilon))
+        scores = self.cells.get(cell, partial(self._flipped, epsilon))
         for label in (_FLIPPING, _FLIPPING_PUBLIC):
-            yield from self._point(label, epsilon, percent(found[label]))
+            yield from self._point(label, epsilon, percent(scores[label]))
         yield Result.of(
-            estimate(found[_CHECK]),
+            estimate(scores[_CHECK]),
             experiment=self.experiment,
             dataset=self.name,
             mechanism=_CHECK,
             epsilon=epsilon,
             metric="L1 distance",
             scope="all",
-            n_sources=len(found[_CHECK]),
+            n_sources=len(scores[_CHECK]),
             repeats=1,
         )
 

@@ -65,13 +65,13 @@ def legend_below(
     figure: Figure, panels: Iterable[Axes], *, columns: int, title: str | None = None
 ) -> None:
     """Finish a figure: one legend for all panels, each label once, under them."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+            handles.setdefault(label, handle)
     figure.legend(
-        list(found.values()),
-        list(found),
+        list(handles.values()),
+        list(handles),
         loc="upper center",
         ncol=columns,
         bbox_to_anchor=(0.5, 0.0),

@@ -133,14 +133,14 @@ def _inverse_hessian(
     slope: Matrix, past: deque[tuple[Matrix, Matrix, Matrix]], diagonal: Matrix
 ) -> Matrix:
     """The two loops of L-BFGS, for every label at once."""
-    found, taken = slope.copy(), []
+    direction, taken = slope.copy(), []
     for step, bend, inverse in reversed(past):
-        taken.append(inverse * _dots(step, found))
-        found -= taken[-1] * bend
-    found /= diagonal
+        taken.append(inverse * _dots(step, direction))
+        direction -= taken[-1] * bend
+    direction /= diagonal
     for (step, bend, inverse), part in zip(past, reversed(taken), strict=True):
-        found += (part - inverse * _dots(bend, found)) * step
-    return found
+        direction += (part - inverse * _dots(bend, direction)) * step
+    return direction
 
 
 def _dots(a: Matrix, b: Matrix) -> Matrix:

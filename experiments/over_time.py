@@ -80,9 +80,9 @@ def measure(
     datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
 ) -> list[Result]:
     """One history after the other; a member's values of several histories are averaged."""
-    asked = settings["datasets"] or list(datasets)
+    names = settings["datasets"] or list(datasets)
     networks: dict[str, Callable[[int], Graph]] = {
-        name: partial(_born_at_random, datasets[name].graph) for name in asked
+        name: partial(_born_at_random, datasets[name].graph) for name in names
     }
     if settings["circles"]:
         networks[CIRCLES] = partial(_born_closing, *settings["circles"])
@@ -90,11 +90,11 @@ def measure(
         networks[GROWN] = partial(_grown, *settings["grown"])
     results: list[Result] = []
     for name, make in networks.items():
-        found = [
+        histories = [
             cells.get(f"{name} {i}", partial(_measure_one, make, settings, settings["seed"] + i))
             for i in range(settings["histories"])
         ]
-        results += _results(name, found, settings["k"])
+        results += _results(name, histories, settings["k"])
     return results
 
 
@@ -148,20 +148,20 @@ def _grown(n: int, average_degree: float, seed: int) -> Graph:
         return int(np.searchsorted(weights, rng.random() * weights[-1]))
 
     while len(edges) < count:
-        one, kind = anybody(), rng.random()
-        if kind < 0.9 and friends[one]:
-            theirs = friends[friends[one][rng.integers(len(friends[one]))]]
+        node, kind = anybody(), rng.random()
+        if kind < 0.9 and friends[node]:
+            theirs = friends[friends[node][rng.integers(len(friends[node]))]]
             other = theirs[rng.integers(len(theirs))]
         elif kind < 0.97:
-            other = (one + round(rng.normal(0, 30))) % n  # nodes live on a ring
+            other = (node + round(rng.normal(0, 30))) % n  # nodes live on a ring
         else:
             other = anybody()
-        edge = min(one, other), max(one, other)
-        if one != other and edge not in seen:
+        edge = min(node, other), max(node, other)
+        if node != other and edge not in seen:
             seen.add(edge)
             edges.append(edge)
-            friends[one].append(other)
-            friends[other].append(one)
+            friends[node].append(other)
+            friends[other].append(node)
     u, v = np.array(edges).T
     first = count / (1 + _GROWTH)
     late = np.ceil(_WEEKS * (np.arange(count) - first) / (count - first))
@@ -200,10 +200,10 @@ def _measure_one(make: Callable[[int], Graph], settings: dict[str, Any], seed: i
         {
             "mechanism": name,
             "epsilon": epsilon,
-            "hits": {snapshot - 1: values.tolist() for snapshot, values in found.items()},
+            "hits": {snapshot - 1: values.tolist() for snapshot, values in by_snapshot.items()},
             "windows": None if windows is None else windows.tolist(),
         }
-        for name, epsilon, found, windows in _lines(split, members, settings, seed)
+        for name, epsilon, by_snapshot, windows in _lines(split, members, settings, seed)
     ]
     groups = {group_name(group): its.tolist() for group, its in drawn.items()}
     return {"groups": groups, "lines": lines}
@@ -228,8 +228,8 @@ def _lines(
         for name, rule in ((BASE, BASE_ONLY), (SERIES, WindowRule.for_epsilon(epsilon))):
             # The same noise for both: the first window of most members is the same one.
             key = noise.derive(SERIES)
-            made = simulate_series(split.left, members, epsilon, rule, at, key, k=k)
-            yield name, epsilon, *hits_of_series(split, members, made, k)
+            series = simulate_series(split.left, members, epsilon, rule, at, key, k=k)
+            yield name, epsilon, *hits_of_series(split, members, series, k)
 
 
 def _split_hits(
@@ -242,69 +242,71 @@ def _split_hits(
     k: int,
 ) -> dict[int, Vector]:
     """Hits of lists that are made anew at some snapshots, and rid of new friends in between."""
-    found, made = {}, dict[int, Any]()
+    by_snapshot, drawn = {}, dict[int, Any]()
     for snapshot in at:
         begin = max((b for b in begins if b <= snapshot), default=None)
         if begin is None:
             continue
-        if begin not in made:
+        if begin not in drawn:
             then, key = born_until(split.left, begin), noise.derive("list", begin)
             shared = shared_part(mechanism, then, key.derive("shared"))
             rows = rows_after(mechanism, then, shared, members.tolist(), key.derive("rows"))
-            made[begin] = rows, shared
-        rows, shared = made[begin]
+            drawn[begin] = rows, shared
+        rows, shared = drawn[begin]
         views = local_views(born_until(split.left, snapshot), members, "joint")
         lists = mechanism.lists(rows, shared, views, k)
-        found[snapshot] = hits_of_lists(split.hidden, members, lists, k)
-    return found
+        by_snapshot[snapshot] = hits_of_lists(split.hidden, members, lists, k)
+    return by_snapshot
 
 
 # -- results -------------------------------------------------------------------------------
 
 
-def _results(dataset: str, found: Sequence[Any], k: int) -> list[Result]:
+def _results(dataset: str, histories: Sequence[Any], k: int) -> list[Result]:
     """Means over members by degree group: week by week, over the year, and above base only."""
     results = list[Result]()
     by_line: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
-    for one in found:
-        for line in one["lines"]:
+    for history in histories:
+        for line in history["lines"]:
             by_line.setdefault((line["mechanism"], line["epsilon"]), []).append(line)
-    for scope in found[0]["groups"]:
-        members, parts = _members(found, scope)
+    for scope in histories[0]["groups"]:
+        members, parts = _members(histories, scope)
         if not len(members):
             continue
         for (name, epsilon), lines in by_line.items():
-            about = {
+            facts = {
                 "experiment": "time",
                 "dataset": dataset,
                 "mechanism": name,
                 "epsilon": epsilon,
                 "scope": scope,
                 "n_sources": len(np.unique(members)),
-                "repeats": len(found),
+                "repeats": len(histories),
             }
             values = _by_metric(lines, parts, k)
             if name == SERIES:
                 base = _by_metric(by_line[BASE, epsilon], parts, k)
-                told = [f"hits@{k}, {when}" for when in (YEAR, "week 51", "week 52")]
-                values |= {f"{metric}, {ABOVE}": values[metric] - base[metric] for metric in told}
+                metrics = [f"hits@{k}, {when}" for when in (YEAR, "week 51", "week 52")]
+                values |= {
+                    f"{metric}, {ABOVE}": values[metric] - base[metric] for metric in metrics
+                }
             results += [
-                Result.of(estimate(_by_member(members, its)), metric=metric, **about)
-                for metric, its in values.items()
+                Result.of(estimate(_by_member(members, per_member)), metric=metric, **facts)
+                for metric, per_member in values.items()
             ]
     return results
 
 
-def _members(found: Sequence[Any], scope: str) -> tuple[Members, list[slice]]:
+def _members(histories: Sequence[Any], scope: str) -> tuple[Members, list[slice]]:
     """The members of a group in all histories, and where they stand in each history's values."""
     members, parts = [], []
-    for one in found:
+    for history in histories:
         before = 0
-        for group, its in one["groups"].items():
+        for group, group_members in history["groups"].items():
             if group == scope:
-                members += its
-                parts.append(slice(before, before + len(its)))
-            before += len(its)
+                members += group_members
+                parts.append(slice(before, before + len(group_members)))
+            before += len(group_members)
     return np.array(members), parts
 
 
@@ -312,11 +314,11 @@ def _by_metric(
     lines: Sequence[dict[str, Any]], parts: Sequence[slice], k: int
 ) -> dict[str, Vector]:
     def joined(of_line: Callable[[dict[str, Any]], Any]) -> Vector:
-        pieces = [of_line(one)[here] for one, here in zip(lines, parts, strict=True)]
+        pieces = [of_line(line)[part] for line, part in zip(lines, parts, strict=True)]
         return np.concatenate([np.array(piece, dtype=np.float64) for piece in pieces])
 
     def at(week: str) -> Vector:
-        return joined(lambda one: one["hits"][week])
+        return joined(lambda line: line["hits"][week])
 
     weeks = list(lines[0]["hits"])
     values = {f"hits@{k}, week {week}": at(week) for week in weeks}
@@ -324,7 +326,7 @@ def _by_metric(
         regular = [f"hits@{k}, week {week}" for week in range(0, _WEEKS + 1, _EVERY)]
         values[f"hits@{k}, {YEAR}"] = np.mean([values[metric] for metric in regular], axis=0)
     if lines[0]["windows"] is not None:
-        values["windows"] = joined(lambda one: one["windows"])
+        values["windows"] = joined(lambda line: line["windows"])
     return values
 
 

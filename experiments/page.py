@@ -53,15 +53,15 @@ def _notes(results: list[Result]) -> list[str]:
     """What section 'what the paper's setting really computes' of our analysis found."""
     notes = []
     for dataset in dict.fromkeys(r.dataset for r in results):
-        found = {
+        recalls = {
             r.mechanism: r.mean
             for r in results
             if (r.experiment, r.dataset, r.metric, r.scope)
             == ("figure1", dataset, "recall@100", "all")
         }
-        degrees = found.get("own list + exact degrees (not private)")
-        capped = found.get("push-flow-cap without noise (not private)")
-        own = found.get("own neighbours")
+        degrees = recalls.get("own list + exact degrees (not private)")
+        capped = recalls.get("push-flow-cap without noise (not private)")
+        own = recalls.get("own neighbours")
         if degrees is None or capped is None or own is None:
             continue
         notes.append(

@@ -69,13 +69,13 @@ def _cpu() -> str:
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def write_machine_facts(path: Path, seconds: float, settings: dict[str, Any]) -> None:

@@ -34,22 +34,22 @@ def repeated_rows(
     if not isinstance(mechanism, LaplaceRows):
         yield from releases(graph, mechanism, sources, repeats, noise)
         return
-    known = _last_exact(graph, _at_one(mechanism), tuple(map(int, sources)))
+    exact = _last_exact(graph, _at_one(mechanism), tuple(map(int, sources)))
     for repeat in range(repeats):
         stream = noise.derive("repeat", repeat).derive("rows")
-        yield with_noise(graph, mechanism, known, sources, stream), None
+        yield with_noise(graph, mechanism, exact, sources, stream), None
 
 
 def with_noise(
     graph: Graph,
     mechanism: LaplaceRows,
-    known: Rows,
+    exact: Rows,
     sources: Sequence[int],
     noise: NoiseSource,
 ) -> Rows:
     """Rows of the mechanism from its exact rows; `noise` is the release's stream for rows."""
-    asked = Statistic(known.copy(), mechanism.calibration(graph.n_nodes))
-    return randomise(asked, noise.derive("stage", 0), sources).values
+    statistic = Statistic(exact.copy(), mechanism.calibration(graph.n_nodes))
+    return randomise(statistic, noise.derive("stage", 0), sources).values
 
 
 def _at_one(mechanism: Any) -> Any:

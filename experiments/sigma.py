@@ -73,7 +73,7 @@ def measure(
             for sigma, epsilon in pairs:
                 mechanism = DPPushFlowCap(epsilon=epsilon, sigma=sigma, **flow)
                 cell = f"{name} / {sigma:g} / {epsilon:g}"
-                found = cells.get(
+                means = cells.get(
                     cell,
                     partial(
                         _means,
@@ -87,7 +87,7 @@ def measure(
                 )
                 results += [
                     Result.of(
-                        estimate(found[metric]),
+                        estimate(means[metric]),
                         experiment="sigma",
                         dataset=name,
                         mechanism=f"push-flow-cap sigma={sigma:g}",

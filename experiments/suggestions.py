@@ -52,8 +52,8 @@ def measure(
     """One network after the other."""
     results: list[Result] = []
     for name, data in datasets.items():
-        found = cells.get(name, partial(_measure_one, name, data, settings))
-        results += [Result(**record) for record in found]
+        records = cells.get(name, partial(_measure_one, name, data, settings))
+        results += [Result(**record) for record in records]
     return results
 
 
@@ -127,15 +127,15 @@ def in_percent(
 
     One line for each network with such members.
     """
-    found = []
+    shares = []
     for network in networks:
         here = {
             (r.mechanism, r.epsilon): r.mean for r in select(hits, dataset=network, scope=scope)
         }
         if whole := here.get((_WHOLE, None)):
             means = [here[Suggest.name, e] for e in epsilons] + [here["popularity", None]]
-            found.append(100 * np.array(means) / whole)
-    return np.array(found)
+            shares.append(100 * np.array(means) / whole)
+    return np.array(shares)
 
 
 def _label(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> None:

@@ -90,9 +90,9 @@ def draw(results: list[Result]) -> Figure:
     for metric in metrics:
         line = [metric]
         for dataset in datasets:
-            found = value[dataset, metric]
-            paper = "" if found.paper_value is None else _number(found.paper_value)
-            line += [_number(found.mean), paper]
+            result = value[dataset, metric]
+            paper = "" if result.paper_value is None else _number(result.paper_value)
+            line += [_number(result.mean), paper]
         body.append(line)
     figure = Figure(figsize=(1.9 * len(header), 0.3 * (len(body) + 1)))
     axes = figure.add_subplot()

@@ -28,15 +28,15 @@ from experiments.figures import select
 from experiments.over_time import ABOVE, END, FOUR, WEEKLY, YEAR
 from experiments.results import read_results
 
-__all__ = ["FULL", "TABLES", "fill", "found", "full_page"]
+__all__ = ["FULL", "TABLES", "fill", "full_page", "single"]
 
 Row = Sequence[str]
 _BOTH = ("POS", "BlogCatalog")
 
 
-def found(results: Sequence[Result], **wanted: object) -> Result:
+def single(results: Sequence[Result], **attributes: object) -> Result:
     """The one result with these attributes."""
-    [only] = select(results, **wanted)
+    [only] = select(results, **attributes)
     return only
 
 
@@ -67,7 +67,7 @@ def _table1(folder: Path) -> str:
 
     def rows() -> Iterator[Row]:
         for metric in dict.fromkeys(r.metric for r in results):
-            both = [found(results, dataset=d, metric=metric) for d in _BOTH]
+            both = [single(results, dataset=d, metric=metric) for d in _BOTH]
             yield [metric, *(number(v) for r in both for v in (r.mean, r.paper_value))]
 
     return _markdown(["", "POS", "paper", "BlogCatalog", "paper"], rows())
@@ -85,7 +85,9 @@ def _figure1(folder: Path, epsilons: Sequence[float] | None = None) -> str:
             if at is None or (at != "–" and epsilon and epsilons and epsilon not in epsilons):
                 continue
             cells = [
-                _spread(found(results, mechanism=mechanism, epsilon=epsilon, scope="all", **at_), 3)
+                _spread(
+                    single(results, mechanism=mechanism, epsilon=epsilon, scope="all", **at_), 3
+                )
                 for at_ in (
                     {"metric": metric, "dataset": dataset}
                     for metric in ("recall@100", "ndcg@100")
@@ -119,7 +121,7 @@ def _figure2(folder: Path, epsilons: Sequence[float] | None = None) -> str:
             if epsilons and epsilon not in (*epsilons, 0.0, None, float("inf")):
                 continue
             pos, blog = (
-                found(results, mechanism=mechanism, epsilon=epsilon, metric=metric, dataset=d)
+                single(results, mechanism=mechanism, epsilon=epsilon, metric=metric, dataset=d)
                 for d in _BOTH
             )
             paper = "–" if blog.paper_value is None else f"{blog.paper_value:.1f}"
@@ -136,7 +138,7 @@ def _residual(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for sigma in ("1e-06", "1e-05", "0.0001", "0.001", "0.01", "0.1"):
             names = [f"push-flow-cap without noise, {kind}, sigma={sigma}" for kind in kinds]
-            cells = [found(results, dataset=d, mechanism=m).mean for d in _BOTH for m in names]
+            cells = [single(results, dataset=d, mechanism=m).mean for d in _BOTH for m in names]
             yield [sigma, *(f"{cell:.2f}" for cell in cells)]
 
     head = ["σ", "POS: public", "joint", "joint, prepush"]
@@ -155,7 +157,7 @@ def _beyond(folder: Path, epsilons: Sequence[float] = (0.1, 1.0, 5.0, 10.0)) -> 
             for epsilon in epsilons:
                 key = {"scope": scope, "epsilon": epsilon, "metric": "recall@100"}
                 cells = [
-                    [found(results, mechanism=m, dataset=d, **key).mean for d in _BOTH]
+                    [single(results, mechanism=m, dataset=d, **key).mean for d in _BOTH]
                     for m in names
                 ]
                 yield [scope, f"{epsilon:g}", *(f"{pos:.3f} / {blog:.3f}" for pos, blog in cells)]
@@ -171,7 +173,7 @@ def _embeddings(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for mechanism, epsilon in _lines(results, **key):
             all_of_it = [
-                found(results, mechanism=mechanism, epsilon=epsilon, dataset=d, **key)
+                single(results, mechanism=mechanism, epsilon=epsilon, dataset=d, **key)
                 for d in datasets
             ]
             yield [mechanism, _at(epsilon), *(_spread(r, 1) for r in all_of_it)]
@@ -193,9 +195,9 @@ def _suggestions(folder: Path, scopes: Sequence[str] | None = None) -> str:
                 continue
             here = select(hits, dataset=dataset, scope=scope)
             cells = [
-                found(here, mechanism="popularity"),
-                *(found(here, mechanism="suggest", epsilon=epsilon) for epsilon in _LOSSES),
-                *(found(here, mechanism=name) for name in scores),
+                single(here, mechanism="popularity"),
+                *(single(here, mechanism="suggest", epsilon=epsilon) for epsilon in _LOSSES),
+                *(single(here, mechanism=name) for name in scores),
             ]
             widest = max((r.high - r.low) / 2 for r in cells)
             spread = f"{widest:.2f}" if cells[0].n_sources > 1 else "–"
@@ -217,13 +219,13 @@ def _groups(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for size in select(results, metric="members"):
             here = select(results, dataset=size.dataset, scope=size.scope)
-            measured = found(here, mechanism="popularity").n_sources
+            measured = single(here, mechanism="popularity").n_sources
             cells = [
-                *(found(here, metric=popular, epsilon=epsilon).mean for epsilon in _LOSSES),
-                *(found(here, mechanism="limit", epsilon=epsilon).mean for epsilon in _LOSSES),
+                *(single(here, metric=popular, epsilon=epsilon).mean for epsilon in _LOSSES),
+                *(single(here, mechanism="limit", epsilon=epsilon).mean for epsilon in _LOSSES),
             ]
-            about = [size.dataset, size.scope.removesuffix(" friends"), f"{size.mean:,.0f}"]
-            yield [*about, f"{measured}", *(f"{cell:.2f}" for cell in cells)]
+            head = [size.dataset, size.scope.removesuffix(" friends"), f"{size.mean:,.0f}"]
+            yield [*head, f"{measured}", *(f"{cell:.2f}" for cell in cells)]
 
     losses = list(map(_at, _LOSSES))
     popular_at = [f"mostly popular, ε = {losses[0]}", *losses[1:]]
@@ -237,25 +239,25 @@ def _over_time(folder: Path, epsilons: Sequence[float] | None = None) -> str:
     year, before, last = (f"hits@20, {when}" for when in (YEAR, "week 51", "week 52"))
 
     def rows() -> Iterator[Row]:
-        for told in select(results, metric=f"{year}, {ABOVE}"):
-            if epsilons and told.epsilon not in epsilons:
+        for gain in select(results, metric=f"{year}, {ABOVE}"):
+            if epsilons and gain.epsilon not in epsilons:
                 continue
-            here = select(results, dataset=told.dataset, scope=told.scope)
-            at = {"epsilon": told.epsilon}
+            here = select(results, dataset=gain.dataset, scope=gain.scope)
+            at = {"epsilon": gain.epsilon}
             cells = [
-                found(here, mechanism=POPULARITY, metric=year),
+                single(here, mechanism=POPULARITY, metric=year),
                 *(
-                    found(here, mechanism=m, metric=year, **at)
+                    single(here, mechanism=m, metric=year, **at)
                     for m in (WEEKLY, FOUR, BASE, SERIES)
                 ),
-                told,
-                found(here, mechanism=BASE, metric=last, **at),
-                *(found(here, mechanism=SERIES, metric=when, **at) for when in (before, last)),
-                found(here, mechanism=END, metric=last, **at),
+                gain,
+                single(here, mechanism=BASE, metric=last, **at),
+                *(single(here, mechanism=SERIES, metric=when, **at) for when in (before, last)),
+                single(here, mechanism=END, metric=last, **at),
             ]
-            shown = [_spread(r, 3) if r is told else f"{r.mean:.3f}" for r in cells]
-            about = [told.dataset, told.scope.removesuffix(" friends"), _at(told.epsilon)]
-            yield [*about, *shown, f"{told.n_sources}"]
+            shown = [_spread(r, 3) if r is gain else f"{r.mean:.3f}" for r in cells]
+            group = [gain.dataset, gain.scope.removesuffix(" friends"), _at(gain.epsilon)]
+            yield [*group, *shown, f"{gain.n_sources}"]
 
     head = ["network", "friends", "ε", "year: popularity", WEEKLY, FOUR, BASE, SERIES]
     head += [f"series {ABOVE}", f"last day: {BASE}", "series, week 51", "series, week 52"]
@@ -272,7 +274,7 @@ def _classes(folder: Path, metric: str, networks: Sequence[str] | None = None) -
     def rows() -> Iterator[Row]:
         for name, scope in dict.fromkeys((r.dataset, r.scope) for r in results):
             if networks is None or name in networks:
-                here = partial(found, results, dataset=name, scope=scope)
+                here = partial(single, results, dataset=name, scope=scope)
                 cells = [
                     here(mechanism=ALONE),
                     *(here(mechanism=OURS, epsilon=epsilon) for epsilon in epsilons),
@@ -311,9 +313,9 @@ def _other_methods(folder: Path, networks: Sequence[str] | None = None) -> str:
 def _time(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for facts in sorted(folder.glob("*/machine.json")):
-            known = json.loads(facts.read_text())
-            version = known["versions"]["edgeveil"]
-            yield [facts.parent.name, f"{known['seconds']:,.0f}", known["cpu"], version]
+            machine = json.loads(facts.read_text())
+            version = machine["versions"]["edgeveil"]
+            yield [facts.parent.name, f"{machine['seconds']:,.0f}", machine["cpu"], version]
 
     return _markdown(["", "seconds", "processor", "version of edgeveil"], rows())
 
@@ -389,16 +391,16 @@ _NOTE = "<!-- Written by `python -m experiments.tables` from the files beside th
 def full_page(name: str, folder: Path) -> str:
     """The page of one experiment with all its numbers; the name "" is the list of experiments."""
     if not name:
-        said = (
+        words = (
             "Every experiment has its numbers (`results.csv`), its figure and the facts of the run "
             "(`machine.json`) in a folder of its own; what they mean is in "
             "[Reproducing the paper](../docs/reproduction.md). Computing time on 2 shared cores "
             "that did other work at the same time:"
         )
-        return "\n\n".join(["# Results in full", _NOTE, said, _time_list(folder)]) + "\n"
+        return "\n\n".join(["# Results in full", _NOTE, words, _time_list(folder)]) + "\n"
     title, anchor, tables = FULL[name]
-    about = f"[Protocol and reading](../../docs/reproduction.md#{anchor})."
-    blocks = [f"# {title} in full", _NOTE, about, f"![{title}]({name}.png)"]
+    protocol = f"[Protocol and reading](../../docs/reproduction.md#{anchor})."
+    blocks = [f"# {title} in full", _NOTE, protocol, f"![{title}]({name}.png)"]
     for caption, table in tables.items():
         if text := table(folder):
             blocks += [f"{caption}:", text]
@@ -408,10 +410,10 @@ def full_page(name: str, folder: Path) -> str:
 def fill(page: str, folder: Path) -> str:
     """The page with every marked table made anew from the results in `folder`."""
 
-    def made(match: re.Match[str]) -> str:
+    def refreshed(match: re.Match[str]) -> str:
         return f"<!-- table {match[1]} -->\n\n{TABLES[match[1]](folder)}\n\n<!-- end -->"
 
-    return re.sub(r"<!-- table (\w+) -->.*?<!-- end -->", made, page, flags=re.DOTALL)
+    return re.sub(r"<!-- table (\w+) -->.*?<!-- end -->", refreshed, page, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def measure(
     results = []
     with cells.progress(len(settings["degrees"]), "tightness"):
         for degree in settings["degrees"]:
-            found = cells.get(f"clique {degree}", partial(_changes, degree, settings))
+            changes = cells.get(f"clique {degree}", partial(_changes, degree, settings))
             results += [
                 Result.of(
                     value,
@@ -66,7 +66,7 @@ def measure(
                     repeats=1,
                     paper_value=paper,
                 )
-                for mechanism, metric, value, paper in found
+                for mechanism, metric, value, paper in changes
             ]
     return results
 

@@ -16,7 +16,7 @@ from experiments.figures import select
 from experiments.over_time import GROWN
 from experiments.results import read_results
 from experiments.suggestions import in_percent
-from experiments.tables import FULL, TABLES, fill, found, full_page
+from experiments.tables import FULL, TABLES, fill, full_page, single
 
 ROOT = Path(__file__).parents[2]
 RESULTS = {p.parent.name: read_results(p) for p in (ROOT / "results").glob("*/results.csv")}
@@ -35,7 +35,7 @@ def _means(experiment, mechanism, epsilon=None, **wanted):
     if epsilon is not None:
         wanted["epsilon"] = epsilon
     results = RESULTS[experiment]
-    return [found(results, mechanism=mechanism, dataset=d, **wanted).mean for d in BOTH]
+    return [single(results, mechanism=mechanism, dataset=d, **wanted).mean for d in BOTH]
 
 
 def _pair(values, digits=3):
@@ -92,7 +92,7 @@ def test_figure_1_in_words():
         f"The own list alone has {_pair(ndcg('own neighbours'))}; the paper's mechanism is at "
         f"{_pair(lowest)} or above at every ε.",
     )
-    counts = [found(RESULTS["figure1"], mechanism="push-flow-cap", epsilon=1.0, dataset=d,
+    counts = [single(RESULTS["figure1"], mechanism="push-flow-cap", epsilon=1.0, dataset=d,
                     metric="recall@100", scope="all") for d in BOTH]  # fmt: skip
     _holds(
         "docs/reproduction.md",
@@ -110,7 +110,7 @@ def test_figure_2_in_words():
 
     def printed(mechanism, epsilon):
         wanted = {"mechanism": mechanism, "epsilon": epsilon, "metric": F1}
-        return found(RESULTS["figure2"], dataset="BlogCatalog", **wanted).paper_value
+        return single(RESULTS["figure2"], dataset="BlogCatalog", **wanted).paper_value
 
     joint = {e: f1(JOINT, e) for e in (0.01, 0.1, 0.5, *map(float, range(1, 11)))}
     kept = {e: f1(FLIPPED, e) for e in (0.01, 0.1, *map(float, range(1, 11)))}
@@ -184,8 +184,8 @@ def test_sigma_and_tightness_in_words():
     kinds = list(dict.fromkeys(r.metric for r in clique))
 
     def share(kind, bound):
-        exact = found(clique, mechanism="exact PageRank", metric=kind).mean
-        return exact / found(clique, mechanism=bound, metric=kind).mean
+        exact = single(clique, mechanism="exact PageRank", metric=kind).mean
+        return exact / single(clique, mechanism=bound, metric=kind).mean
 
     public, joint = kinds
     _holds(
@@ -246,7 +246,7 @@ def test_embeddings_in_words():
     def at(dataset, mechanism):
         largest = {"epsilon": 10.0} if mechanism.startswith("instant") else {}
         wanted = {"dataset": dataset, "mechanism": mechanism, "metric": F1, **largest}
-        return found(RESULTS["embeddings"], **wanted).mean
+        return single(RESULTS["embeddings"], **wanted).mean
 
     narrow, wide, whole = (own_list_of(width) for width in (256, 1024, None))
     for dataset in ("POS", "BlogCatalog", "generated, sparse"):
@@ -301,14 +301,14 @@ def test_suggestions_in_words():
     assert (fewest[:4] < fewest[-1]).all()
     for scope in dict.fromkeys(r.scope for r in select(hits, dataset="BlogCatalog")):
         here = select(hits, dataset="BlogCatalog", scope=scope)
-        level = found(here, mechanism="popularity").mean
+        level = single(here, mechanism="popularity").mean
         lists = [r.mean for r in select(here, mechanism="suggest")]
         assert all(abs(mean - level) < 0.06 for mean in lists)
         assert max(r.mean for r in here if r.epsilon is None) < level + 0.06
     # "private lists never exceed it here"
     for r in select(hits, mechanism="suggest"):
         wanted = {"dataset": r.dataset, "scope": r.scope, "epsilon": r.epsilon}
-        assert r.mean <= found(hits, mechanism="limit", **wanted).mean
+        assert r.mean <= single(hits, mechanism="limit", **wanted).mean
 
 
 def test_over_time_in_words():
@@ -318,7 +318,7 @@ def test_over_time_in_words():
 
     def at(mechanism, epsilon, when, dataset, scope):
         key = {"dataset": dataset, "scope": scope, "metric": f"hits@20, {when}"}
-        return found(results, mechanism=mechanism, epsilon=epsilon, **key).mean
+        return single(results, mechanism=mechanism, epsilon=epsilon, **key).mean
 
     def mean(mechanism, epsilon, when, networks):
         return np.mean([at(mechanism, epsilon, when, d, s) for d in networks for s in TWO_GROUPS])
@@ -360,7 +360,7 @@ def test_classification_in_words():
     def at(dataset, metric, mechanism=OURS, epsilon=None, scope="60% labelled"):
         key = {"dataset": dataset, "metric": metric, "scope": scope}
         key |= {} if epsilon is None else {"epsilon": epsilon}
-        return found(results, mechanism=mechanism, **key).mean
+        return single(results, mechanism=mechanism, **key).mean
 
     def gain(dataset, epsilon, scope="60% labelled"):
         """In accuracy, over features alone."""
@@ -381,7 +381,7 @@ def test_classification_in_words():
     assert blogs[:2] == ["16.7", "16.7"]
     flipped = FLIPPED + ", public"
     public = [
-        found(RESULTS["figure2"], dataset="BlogCatalog", metric=F1, mechanism=flipped, epsilon=e)
+        single(RESULTS["figure2"], dataset="BlogCatalog", metric=F1, mechanism=flipped, epsilon=e)
         for e in (1.0, 4.0)
     ]
     rare = partial(at, "Amherst, dormitories", AP)

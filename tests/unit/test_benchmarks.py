@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import billion, classify
-from benchmarks.__main__ import _known
+from benchmarks.__main__ import _earlier_figures
 from benchmarks.exact import _tune
 from benchmarks.graphs import draw_edges, draw_spread_ends
 from benchmarks.measure import interleaved, machine_facts, ratios, summary
@@ -100,9 +100,9 @@ def _check_contenders(parts: dict[str, Any]) -> None:
 
 def test_empty_file_of_figures_is_filled(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    assert _known(file) == {"machine": machine_facts(), "parts": {}}
+    assert _earlier_figures(file) == {"machine": machine_facts(), "parts": {}}
     file.touch()
-    assert _known(file) == {"machine": machine_facts(), "parts": {}}
+    assert _earlier_figures(file) == {"machine": machine_facts(), "parts": {}}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '"text"'])
@@ -110,7 +110,7 @@ def test_file_without_figures_is_refused_by_its_name(tmp_path: Path, text: str) 
     file = tmp_path / "figures.json"
     file.write_text(text)
     with pytest.raises(SystemExit, match=r"figures\.json holds no figures"):
-        _known(file)
+        _earlier_figures(file)
 
 
 def test_committed_pages_are_those_of_the_committed_figures() -> None:
