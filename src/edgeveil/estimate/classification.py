@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.flat_rows import starts_of, take_rows
+
 Matrix = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -62,7 +64,7 @@ class Labels:
         by_node = np.asarray(classes, dtype=np.int64)
         labelled = by_node >= 0
         count = int(by_node.max(initial=-1)) + 1 if n_classes is None else n_classes
-        return cls(_starts_of(labelled), by_node[labelled], count)
+        return cls(starts_of(labelled), by_node[labelled], count)
 
     @property
     def n_nodes(self) -> int:
@@ -81,7 +83,7 @@ class Labels:
 
     def shares(self, nodes: Indices) -> Matrix:
         """One row for each of these nodes: its labels, which add up to 1 (0 if it has none)."""
-        counts, (_, places) = self.counts[nodes], rows_at(self.starts, nodes)
+        counts, (_, places) = self.counts[nodes], take_rows(self.starts, nodes)
         out = np.zeros((len(nodes), self.n_classes))
         rows = np.repeat(np.arange(len(nodes)), counts)
         out[rows, self.classes[places]] = 1 / np.repeat(counts, counts)
@@ -89,14 +91,13 @@ class Labels:
 
     def at(self, nodes: Indices) -> Labels:
         """The labels of these nodes; none at -1."""
-        starts, places = rows_at(self.starts, nodes)
+        starts, places = take_rows(self.starts, nodes)
         return Labels(starts, self.classes[places], self.n_classes)
 
     def without(self, mask: Mask) -> Labels:
         """The labels without those of some nodes."""
         kept = np.repeat(~mask, self.counts)
-        counts = np.where(mask, 0, self.counts)
-        starts = np.concatenate(([0], np.cumsum(counts)))
+        starts = starts_of(np.where(mask, 0, self.counts))
         return Labels(starts, self.classes[kept], self.n_classes)
 
     def first(self) -> Indices:
@@ -187,7 +188,7 @@ def first_words(labels: Labels, roles: Roles, log_prior: Matrix) -> Words:
     share = np.exp(frequencies(public, 1)[0])  # where nothing else is known, nobody is sure
     guess[np.exp(log_prior.max(axis=1)) < share[guess] + SURE * (1 - share[guess])] = -1
     counts = np.where(public.labelled, public.counts, guess >= 0)
-    starts = np.concatenate(([0], np.cumsum(counts)))
+    starts = starts_of(counts)
     columns = np.empty(starts[-1], dtype=np.int64)
     labelled = np.repeat(public.labelled, counts)
     columns[labelled], columns[~labelled] = public.classes, guess[guess >= 0]
@@ -201,7 +202,7 @@ def last_words(labels: Labels, roles: Roles, spoken: Mask, guess: Indices) -> Wo
     speaks = ~spoken
     unit = denominator(labels)
     loudness = np.where(roles.listens, unit // 2, unit)
-    return Words(_starts_of(speaks), guess[speaks], loudness[speaks])
+    return Words(starts_of(speaks), guess[speaks], loudness[speaks])
 
 
 # -- What features alone say -----------------------------------------------------------------------
@@ -521,18 +522,3 @@ def _log_softmax(Z: Matrix) -> Matrix:
     Z = Z - Z.max(axis=1, keepdims=True)
     Z -= np.log(np.exp(Z).sum(axis=1, keepdims=True))
     return Z
-
-
-def _starts_of(mask: Mask) -> Indices:
-    """Starts of one entry for every node in the mask."""
-    return np.concatenate(([0], np.cumsum(mask))).astype(np.int64)
-
-
-def rows_at(starts: Indices, at: Indices) -> tuple[Indices, Indices]:
-    """Some rows of flat ones, one after the other: their starts, and the places of their entries.
-
-    Row i lies at ``starts[i] : starts[i + 1]``; an index of -1 is an empty row.
-    """
-    counts = np.where(at >= 0, np.diff(starts)[at], 0)
-    of_rows = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return of_rows, np.repeat(starts[at] - of_rows[:-1], counts) + np.arange(of_rows[-1])

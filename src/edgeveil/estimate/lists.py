@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.flat_rows import starts_of, take_rows
 from edgeveil.estimate import _list_kernels as kernels
 from edgeveil.estimate.rows import LocalViews, exact_weights
 
@@ -77,10 +78,8 @@ class Evidence:
     def take(self, rows: Sequence[int] | Indices) -> Evidence:
         """The evidence of some members, in this order."""
         rows = np.asarray(rows, dtype=np.int64)
-        counts = np.diff(self.starts)[rows]
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][rows] - starts[:-1], counts)
-        return Evidence(starts, self.nodes[at], self.sums[at], self.rates[rows])
+        starts, places = take_rows(self.starts, rows)
+        return Evidence(starts, self.nodes[places], self.sums[places], self.rates[rows])
 
     def dense(self, n: int) -> Vector:
         """The sums as an array (members, n), NaN where nothing is stored: for tests and audits."""
@@ -99,7 +98,7 @@ class Evidence:
         """The evidence of the members of all parts, one part after the other."""
         counts = np.concatenate([np.diff(part.starts) for part in parts])
         return cls(
-            np.concatenate(([0], np.cumsum(counts))),
+            starts_of(counts),
             np.concatenate([part.nodes for part in parts]),
             np.concatenate([part.sums for part in parts]),
             np.concatenate([part.rates for part in parts]),

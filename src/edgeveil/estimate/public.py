@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.flat_rows import row_sums, take_rows
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.classification import (
     Indices,
@@ -26,7 +27,6 @@ from edgeveil.estimate.classification import (
     frequencies,
     from_features,
     from_prior,
-    rows_at,
 )
 from edgeveil.graph.nodes import NodeId, NodeSet
 
@@ -222,9 +222,7 @@ class NodeVectors(PublicData):
     @property
     def lengths(self) -> Indices:
         """The L1 norm of every vector, in units."""
-        before = np.concatenate(([0], np.cumsum(np.abs(self.units))))
-        lengths: Indices = np.diff(before[self.starts])
-        return lengths
+        return row_sums(self.starts, np.abs(self.units))
 
     def on(self, nodes: NodeSet) -> tuple[Indices, Indices, Indices]:
         """Starts, columns and units for these nodes, found by their ids.
@@ -234,7 +232,7 @@ class NodeVectors(PublicData):
         if nodes == self.nodes:
             return self.starts, self.columns, self.units
         at = _indices_in(self.nodes, nodes)
-        starts, places = rows_at(self.starts, at)
+        starts, places = take_rows(self.starts, at)
         return starts, self.columns[places], self.units[places]
 
     @classmethod
@@ -253,8 +251,7 @@ class NodeVectors(PublicData):
         share = bound / np.maximum(norms, bound)
         entries = matrix.data * np.repeat(share, counts) / bound
         units = np.trunc(entries * _MOST_UNITS).astype(np.int64)
-        before = np.concatenate(([0], np.cumsum(np.abs(units))))
-        excess = np.diff(before[matrix.indptr]) > _MOST_UNITS
+        excess = row_sums(matrix.indptr, np.abs(units)) > _MOST_UNITS
         if excess.any():  # float sums are a hair too long: one unit less in every entry
             less = np.repeat(excess, counts)
             units[less] -= np.sign(units[less])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.flat_rows import starts_of
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Lists
 from edgeveil.evaluation.metrics import hits_at_k
@@ -83,9 +84,8 @@ def hide_edges(
 
 def with_entries(graph: Graph, chosen: npt.NDArray[np.bool_]) -> Graph:
     """The graph with some of the entries of ``graph.indices``, on the same nodes."""
-    before = np.concatenate(([0], np.cumsum(chosen)))
     return Graph(
-        before[graph.indptr].astype(graph.indptr.dtype),
+        starts_of(chosen)[graph.indptr].astype(graph.indptr.dtype),
         graph.indices[chosen],
         graph.nodes,
         directed=graph.directed,

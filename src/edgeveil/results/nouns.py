@@ -73,17 +73,17 @@ class Nouns:
 
     def common(self, count: int) -> str:
         """The reason for a suggestion: "about 3 common friends"."""
-        return f"about {_some(count, self.neighbours, 'common ')}"
+        return f"about {_number_of(count, self.neighbours, 'common ')}"
 
     def own(self, count: int) -> str:
         """A member's neighbours: "12 friends", or "12 linked accounts" if members are accounts."""
         linked = "linked " if self.neighbours == self.members else ""
-        return _some(count, self.neighbours, linked)
+        return _number_of(count, self.neighbours, linked)
 
     def listed(self, count: int) -> str:
         """How many different members are suggested: "4,000 distinct people"."""
         people = "people" if self.members == "members" else self.members
-        return f"{_some(count, people, 'distinct ', thousands=True)}"
+        return f"{_number_of(count, people, 'distinct ', thousands=True)}"
 
     def follows(self) -> str:
         """The reason that the suggested one has an edge to the member, in a directed graph."""
@@ -93,14 +93,15 @@ class Nouns:
         """The reason that those whom a member follows follow the suggested one."""
         if self == FRIENDS:
             return f"followed by about {count} whom you follow"
-        return f"{self.edges} from about {_some(count, self.members)} that you have {self.edges} to"
+        senders = _number_of(count, self.members)
+        return f"{self.edges} from about {senders} that you have {self.edges} to"
 
     def counted_members(self, count: int, verb: str = "") -> str:
         """How many members, and what they do: "1 account was"."""
         if self.members == "members":
             return counted(count, "member", verb)
         agreeing = counted(count, "member", verb).partition(" ")[2].partition(" ")[2]
-        return f"{_some(count, self.members, thousands=True)} {agreeing}".rstrip()
+        return f"{_number_of(count, self.members, thousands=True)} {agreeing}".rstrip()
 
 
 FRIENDS = Nouns()
@@ -124,6 +125,6 @@ def singular(noun: str) -> str:
     return f"{head} {last}".strip()
 
 
-def _some(count: int, noun: str, adjective: str = "", *, thousands: bool = False) -> str:
+def _number_of(count: int, noun: str, adjective: str = "", *, thousands: bool = False) -> str:
     number = f"{count:,}" if thousands else str(count)
     return f"{number} {adjective}{singular(noun) if count == 1 else noun}"

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.files import new_folder, sync_all, sync_folder
+from edgeveil._internal.flat_rows import row_sums, starts_of
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
@@ -236,17 +237,12 @@ class Suggestions(Tabular):
 
     @cached_property
     def _popular(self) -> npt.NDArray[np.bool_]:
-        rests = self._count(self.lists.reasons != Reason.POPULAR)
+        rests = row_sums(self.lists.starts, self.lists.reasons != Reason.POPULAR)
         return np.asarray(2 * rests < np.diff(self.lists.starts))
 
     @cached_property
     def _outstanding(self) -> npt.NDArray[np.int64]:
-        return self._count(self.lists.chance < STANDS_OUT)
-
-    def _count(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Number of marked entries of each list."""
-        before = np.concatenate(([0], np.cumsum(marked)))
-        return np.asarray(np.diff(before[self.lists.starts]))
+        return row_sums(self.lists.starts, self.lists.chance < STANDS_OUT)
 
     def _why(self, common: float, reason: int) -> str:
         """The reason for a suggestion, in words."""
@@ -358,7 +354,7 @@ class Suggestions(Tabular):
             members=tuple(member for part in parts for member in part.members),
             nodes=nodes,
             lists=Lists(
-                np.concatenate(([0], np.cumsum(counts))),
+                starts_of(counts),
                 np.concatenate(renamed),
                 *map(np.concatenate, columns),
             ),
@@ -374,7 +370,7 @@ class Suggestions(Tabular):
         at, rank = members.indices(list(table["member"])), np.asarray(table["rank"])
         order = np.lexsort((rank, at))
         counts = np.bincount(at, minlength=len(members))
-        starts = np.concatenate(([0], np.cumsum(counts)))
+        starts = starts_of(counts)
         if not np.array_equal(
             rank[order], np.arange(len(order)) - np.repeat(starts[:-1], counts) + 1
         ):
