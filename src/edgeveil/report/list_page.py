@@ -220,12 +220,12 @@ def _in_short(claim: Guarantee, nouns: Nouns = FRIENDS) -> str:
     """What is protected, in everyday words for a member; "" if only the exact statement will do."""
     if not claim.protects or claim.model != "joint" or claim.delta or not 0 < claim.epsilon <= 10:
         return ""
-    what = "between other people" if nouns == FRIENDS else f"between other {nouns.members}"
+    protected = "between other people" if nouns == FRIENDS else f"between other {nouns.members}"
     if claim.known_edges == "outgoing":
-        what = f"that the {nouns.member} has not made itself"
+        protected = f"that the {nouns.member} has not made itself"
     words = (
         f"Show this list only to the {nouns.member} it was made for. Noise protects every "
-        f"connection {what}: with or without it, no list is more than "
+        f"connection {protected}: with or without it, no list is more than "
         f"{factor(claim.epsilon):,.2f} times as likely."
     )
     if claim.promise:

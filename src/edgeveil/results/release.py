@@ -247,12 +247,13 @@ class Release(Tabular):
         )
 
     def _headline(self) -> str:
-        what = "scores of" if self.output == "scores" else "embeddings in"
-        unit = "nodes" if self.output == "scores" else "dimensions"
         rows = counted(len(self.sources), "row")
         if self.output == "embeddings" and self.columns.kind == "str":
             return f"{self.provenance.mechanism}: {rows} of {', '.join(self._names)}."
-        return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
+        size = f"embeddings in {len(self.columns)} dimensions"
+        if self.output == "scores":
+            size = f"scores of {len(self.columns)} nodes"
+        return f"{self.provenance.mechanism}: {rows}, {size}."
 
     def _preview(self) -> str:
         if self.output != "scores" or len(self.sources) != 1:
