@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
@@ -23,7 +24,7 @@ from edgeveil.mechanisms import NodeClasses, node_classes
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.testing import audit
+from edgeveil.testing import audit, conformance
 from edgeveil.testing.conformance import Conformance
 from edgeveil.testing.worst_pairs import ROUNDING
 
@@ -36,6 +37,43 @@ class TestNodeClasses(Conformance):
         NodeClasses.example(epsilon=1.0),
         NodeClasses.example(epsilon=0.3, directed=True),
     )
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_published_depends_on_released_values_only(directed, monkeypatch):
+    """On graphs of all nodes that the data is about; the suite's graphs are smaller."""
+    mechanism = NodeClasses.example(epsilon=1.0, directed=directed)
+    graphs = partial(random_pairs_of, nodes=mechanism.data.nodes)
+    monkeypatch.setattr(conformance, "random_pairs", graphs)
+    conformance.estimates_depend_on_released_values_only(mechanism)
+    published = NodeClasses.published
+    leak = {}
+
+    def leaks(self, shared, nodes, metadata):
+        predictions = published(self, shared, nodes, metadata)
+        return replace(predictions, noise_scale=predictions.noise_scale + leak["edges"])
+
+    def looks(self, graph):
+        leak["edges"] = graph.n_edges
+        yield from ()
+
+    shared = NodeClasses.shared
+    monkeypatch.setattr(NodeClasses, "published", leaks)
+    monkeypatch.setattr(
+        NodeClasses, "shared", lambda self, graph: [*looks(self, graph)] or shared(self, graph)
+    )
+    with pytest.raises(conformance.ConformanceError, match="other than through noised values"):
+        conformance.estimates_depend_on_released_values_only(mechanism)
+
+
+def random_pairs_of(mechanism, *, seed, nodes):
+    rng, n = np.random.default_rng(seed), len(nodes)
+    while True:
+        pairs = np.array([(u, v) for u in range(n) for v in range(n) if u != v])
+        some = pairs[rng.random(len(pairs)) < 0.1]
+        graph = graph_of_pairs(n, some, directed=mechanism.directed)
+        u, v = pairs[rng.integers(len(pairs))]
+        yield Pair(graph=graph, neighbour=graph.with_edge_flipped(int(u), int(v)), source=0)
 
 
 # -- a random conversation: any function of what was released -------------------------------------

@@ -17,6 +17,7 @@ from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, OwnLis
 from edgeveil.mechanisms.base import OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
+from edgeveil.results.release import Release
 from edgeveil.testing.conformance import (
     CHECKS,
     ConformanceError,
@@ -232,6 +233,31 @@ class NoLists(Popular):
         return lists.fit_popularity(noised[0].values[0], noised[0].scale)
 
 
+class Published(Popular):
+    """Right: one table for everybody."""
+
+    def published(self, shared, nodes, metadata):
+        rows = np.tile(shared, (len(nodes), 1))
+        return Release(
+            values=rows, sources=tuple(nodes), columns=nodes, output="scores", **metadata._asdict()
+        )
+
+
+class PublishedPastTheNoise(Published):
+    def shared(self, graph):
+        SEEN[:] = [graph]
+        return super().shared(graph)
+
+    def published(self, shared, nodes, metadata):
+        return super().published(SEEN[0].degrees.astype(float), nodes, metadata)
+
+
+class PublishedToOneMember(Published):
+    """A ledger would charge one member for what everybody sees."""
+
+    model: str = "joint"
+
+
 class MorePeopleLearnLess(Popular):
     def guarantee(self, n_members):
         claim = super().guarantee(n_members)
@@ -268,6 +294,8 @@ WRONG = {
     UnevenEvidence: "arrays of evidence do not fit together",
     ListsPastTheNoise: "other than through noised values",
     NoLists: "needs a method `lists`",
+    PublishedPastTheNoise: "other than through noised values",
+    PublishedToOneMember: "its guarantee must be public",
     MorePeopleLearnLess: "would learn less",
     SeesTheGraph: "may take n_members alone",
     DefaultEpsilon: "epsilon has a default",
@@ -285,6 +313,7 @@ def test_what_is_wrong_is_found_and_said(cls):
 def test_what_is_right_passes():
     check(Popular(epsilon=1.0))
     check(Lists(epsilon=1.0))
+    check(Published(epsilon=1.0))
     check(DegreePrior(epsilon=1.0))
 
 

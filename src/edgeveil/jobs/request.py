@@ -25,7 +25,13 @@ from edgeveil.graph.read import read_graph
 from edgeveil.jobs.keys import code_of, describe, parameters_of
 from edgeveil.jobs.tasks import Engine, ListOptions, Local, Task
 from edgeveil.ledger import Campaign, Ledger, Price
-from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism, publishes
+from edgeveil.mechanisms.base import (
+    Mechanism,
+    check_directions,
+    check_mechanism,
+    check_published,
+    publishes,
+)
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
@@ -241,7 +247,7 @@ def checked(
     check_directions(check_mechanism(mechanism), graph)
     for_everybody = sources is None and publishes(mechanism)
     if for_everybody:
-        _check_published(mechanism)
+        check_published(mechanism)
         # Computed here: what was learnt of all nodes would be sent to a cluster for one row.
         given["engine"], sources = Local(threads=1), graph.nodes.take([0])
     elif sources is None:
@@ -271,19 +277,6 @@ def checked(
     mechanism.check_nodes(graph.nodes)
     request.check_memory(all_rows=False)
     return request
-
-
-def _check_published(mechanism: Mechanism) -> None:
-    """Refuse (ParameterError) one result for everybody that is not public, or costs more than once.
-
-    A ledger charges it once, to everybody.
-    """
-    claim = mechanism.guarantee(1)
-    if claim.model != "public" or claim.collusion != "shared":
-        raise ParameterError(
-            f"{mechanism.name} gives one result for everybody: its guarantee must be public, and "
-            "the same for any number of members (model='public', collusion='shared')"
-        )
 
 
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarantee:

@@ -350,6 +350,19 @@ def publishes(mechanism: Mechanism) -> bool:
     raise AssertionError  # Mechanism is among them
 
 
+def check_published(mechanism: Mechanism) -> None:
+    """Refuse (ParameterError) one result for everybody that is not public, or costs more than once.
+
+    A ledger charges it once, to everybody.
+    """
+    claim = mechanism.guarantee(1)
+    if claim.model != "public" or claim.collusion != "shared":
+        raise ParameterError(
+            f"{mechanism.name} gives one result for everybody: its guarantee must be public, and "
+            "the same for any number of members (model='public', collusion='shared')"
+        )
+
+
 def lacking(kind: type[Mechanism]) -> list[str]:
     """What its author has forgotten."""
     needs_lists = kind.output == "suggestions" and kind.lists is Mechanism.lists

@@ -24,10 +24,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgeveil.errors import PromiseError
+from edgeveil.errors import ParameterError, PromiseError
 from edgeveil.estimate.lists import STORED, Evidence
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs.keys import parameters_of
 from edgeveil.mechanisms.base import (
     Asking,
@@ -35,12 +36,15 @@ from edgeveil.mechanisms.base import (
     Mechanism,
     Rows,
     check_mechanism,
+    check_published,
     local_views,
+    publishes,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import answers_to, groups_of, make_rows, rows_of, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
+from edgeveil.results.provenance import Metadata, Provenance
 from edgeveil.testing.worst_pairs import ROUNDING, loss_share, pairs_for
 
 __all__ = ["CHECKS", "Conformance", "ConformanceError", "check", "random_pairs"]
@@ -192,6 +196,9 @@ def guarantee_depends_on_public_values_only(mechanism: Mechanism) -> None:
         _require(claim.private, "only an insecure seed makes a release not private")
         _require(claim.pooled_epsilon >= before, "more members together would learn less")
         before = claim.pooled_epsilon
+    if publishes(mechanism):
+        with _no_error_on("no graph"):
+            check_published(mechanism)
 
 
 def rows_have_the_public_shape(mechanism: Mechanism) -> None:
@@ -217,7 +224,7 @@ def no_pair_exceeds_the_claimed_epsilon(mechanism: Mechanism) -> None:
 
 
 def estimates_depend_on_released_values_only(mechanism: Mechanism) -> None:
-    """The same released values on a neighbouring graph give the same rows.
+    """The same released values on a neighbouring graph give the same rows, and what is published.
 
     So nothing of the graph reaches a row without noise: not through attributes, globals, or what
     `measure` does to the noised values.
@@ -404,7 +411,38 @@ def _rows_from_answers(
     half = (
         mechanism.uncertainty(rows.copy(), shared, views) if mechanism.output == "scores" else None
     )
-    return [rows] if half is None else [rows, half]
+    outputs = [rows] if half is None else [rows, half]
+    if publishes(mechanism) and _serves(mechanism, graph.nodes):
+        provenance = Provenance(
+            mechanism=mechanism.name, parameters={}, version="", noise="insecure", ledger=False
+        )
+        metadata = Metadata(claim, provenance)
+        outputs += _arrays_in(mechanism.published(shared, graph.nodes, metadata))
+    return outputs
+
+
+def _serves(mechanism: Mechanism, nodes: NodeSet) -> bool:
+    """Whether the mechanism is for these nodes: it may hold public data of others."""
+    with suppress(ParameterError):
+        mechanism.check_nodes(nodes)
+        return True
+    return False
+
+
+def _arrays_in(value: Any) -> list[Rows]:
+    """All numbers of a result, as arrays."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, float | int | np.number):
+        return [np.array(value)]
+    parts: Iterable[Any] = ()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = (getattr(value, field.name) for field in dataclasses.fields(value))
+    elif isinstance(value, list | tuple):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    return [array for part in parts for array in _arrays_in(part)]
 
 
 def _depends_on_answers(mechanism: Mechanism, graph: Graph) -> bool:
