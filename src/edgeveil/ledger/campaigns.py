@@ -170,13 +170,69 @@ class Newcomers(NamedTuple):
     unable: list[str]
 
 
-class Request:
-    """Rows of a campaign for some members, within a transaction: what is stored, open and new.
+class CurrentCampaign:
+    """A campaign on the current snapshot of its label, within a transaction.
 
     Attributes
     ----------
     key : str
-        Of the campaign, on the label's current snapshot.
+        Of the campaign on that snapshot.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        ledger: Ledger,
+        campaign: Campaign,
+        *,
+        n_members: int = 0,
+        write: bool = False,
+    ) -> None:
+        self._transaction, self._ledger, self._campaign = transaction, ledger, campaign
+        self._snapshot = snapshot_for(transaction, campaign, n_members, write=write)
+        identity = [campaign.identity, plain_label(campaign.label), self._snapshot.number]
+        self.key = ledger.key_of(json.dumps(identity))
+
+    def shared(self) -> Batch | None:
+        """The statistics that all rows of the campaign share, if it has a row."""
+        for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key):
+            return self._batch(ChargeRow(*row))
+        return None
+
+    def open_batches(self) -> list[Batch]:
+        """All batches of rows of the campaign that are not stored, of any code.
+
+        To see them, or to erase their secrets: what draws from a secret calls `charge`.
+        """
+        numbers = [seq for (seq,) in self._transaction.run(sql.OPEN_OF_CAMPAIGN, self.key)]
+        charges = [ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, numbers)]
+        return [self._batch(charge, any_code=True) for charge in charges if charge.n_rows]
+
+    def _batch(self, charge: ChargeRow, *, any_code: bool = False) -> Batch:
+        fields, run = (charge.key, charge.seq, charge.created), self._transaction.run
+        for (digest,) in run(sql.DIGEST_OF_KEY, charge.key):
+            return Batch(*fields, b"", (), digest, self._ledger)
+        # Under one secret, other code could draw other values
+        if not any_code and charge.code != self._campaign.code:
+            made_by = json.loads(charge.note).get("version", "another version")
+            raise LedgerError(
+                f"some of these rows were charged on {charge.created} by other code (edgeveil "
+                f"{made_by}) and never finished. To finish them without a charge, install that "
+                "version, give the same command once more, and update again. Or leave them out; or "
+                "declare a new snapshot (edgeveil ledger advance; of a series: renew), where all "
+                "are charged anew"
+            )
+        stored = run(sql.SECRET_OF_KEY, charge.key)
+        expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
+        names = tuple(member for (member,) in run(sql.MEMBERS_OF, charge.seq))
+        return Batch(*fields, bytes.fromhex(stored[0][0]), names, "", self._ledger)
+
+
+class Request(CurrentCampaign):
+    """Rows of a campaign for some members: what is stored, open and new.
+
+    Attributes
+    ----------
     charged : dict
         The charge of each member whose row was charged before.
     new : list of str
@@ -194,11 +250,8 @@ class Request:
         *,
         write: bool = False,
     ) -> None:
-        self._transaction, self._ledger = transaction, ledger
-        self._campaign, self._members = campaign, members
-        self._snapshot = snapshot_for(transaction, campaign, len(members), write=write)
-        identity = [campaign.identity, plain_label(campaign.label), self._snapshot.number]
-        self.key = ledger.key_of(json.dumps(identity))
+        super().__init__(transaction, ledger, campaign, n_members=len(members), write=write)
+        self._members = members
         self.charges = Charges(transaction)
         self.charged = self.charges.look_up(members, self.key)
         self.new = [member for member in members if member not in self.charged]
@@ -323,37 +376,3 @@ class Request:
             code=self._campaign.code,
             note=self._campaign.note_text,
         )
-
-    def shared(self) -> Batch | None:
-        """The statistics that all rows of the campaign share, if it has a row."""
-        for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key):
-            return self._batch(ChargeRow(*row))
-        return None
-
-    def open_batches(self) -> list[Batch]:
-        """All batches of rows of the campaign that are not stored, of any code.
-
-        To see them, or to erase their secrets: what draws from a secret calls `charge`.
-        """
-        numbers = [seq for (seq,) in self._transaction.run(sql.OPEN_OF_CAMPAIGN, self.key)]
-        charges = [ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, numbers)]
-        return [self._batch(charge, any_code=True) for charge in charges if charge.n_rows]
-
-    def _batch(self, charge: ChargeRow, *, any_code: bool = False) -> Batch:
-        known, run = (charge.key, charge.seq, charge.created), self._transaction.run
-        for (digest,) in run(sql.DIGEST_OF_KEY, charge.key):
-            return Batch(*known, b"", (), digest, self._ledger)
-        # Under one secret, other code could draw other values
-        if not any_code and charge.code != self._campaign.code:
-            made_by = json.loads(charge.note).get("version", "another version")
-            raise LedgerError(
-                f"some of these rows were charged on {charge.created} by other code (edgeveil "
-                f"{made_by}) and never finished. To finish them without a charge, install that "
-                "version, give the same command once more, and update again. Or leave them out; or "
-                "declare a new snapshot (edgeveil ledger advance; of a series: renew), where all "
-                "are charged anew"
-            )
-        stored = run(sql.SECRET_OF_KEY, charge.key)
-        expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
-        names = tuple(member for (member,) in run(sql.MEMBERS_OF, charge.seq))
-        return Batch(*known, bytes.fromhex(stored[0][0]), names, "", self._ledger)

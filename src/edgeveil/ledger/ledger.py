@@ -31,6 +31,7 @@ from edgeveil.ledger.campaigns import (
     Batch,
     Campaign,
     Charged,
+    CurrentCampaign,
     Newcomers,
     Price,
     Request,
@@ -224,7 +225,7 @@ class Ledger:
     def campaign_key(self, campaign: Campaign) -> str:
         """The key of a campaign on its label's current snapshot."""
         with self._transaction() as transaction:
-            return Request(transaction, self, campaign, []).key
+            return CurrentCampaign(transaction, self, campaign).key
 
     def note(self, key: str) -> dict[str, str] | None:
         """The note of the charge (or campaign) with this key; None if the key is unknown."""
@@ -235,12 +236,12 @@ class Ledger:
     def shared(self, campaign: Campaign) -> Batch | None:
         """The statistics that a campaign shares; None before its first charge."""
         with self._transaction() as transaction:
-            return Request(transaction, self, campaign, []).shared()
+            return CurrentCampaign(transaction, self, campaign).shared()
 
     def open_batches(self, campaign: Campaign) -> list[Batch]:
         """All batches of a campaign that are not stored yet, for any members."""
         with self._transaction() as transaction:
-            return Request(transaction, self, campaign, []).open_batches()
+            return CurrentCampaign(transaction, self, campaign).open_batches()
 
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
         """The members who have a row in a campaign, each with the number of its charge."""
