@@ -289,11 +289,11 @@ class Ledger:
         Keep both to tell later whether the ledger was restored from an older copy.
         """
         with self._transaction() as transaction:
-            last = transaction.run(sql.HEAD)
             if number is None:
-                return last[0] if last else None
-            found = transaction.run(sql.HASH_AT, number)
-            return (number, found[0][0]) if found else None
+                heads = transaction.run(sql.HEAD)
+                return heads[0] if heads else None
+            hashes = transaction.run(sql.HASH_AT, number)
+            return (number, hashes[0][0]) if hashes else None
 
     def show(self) -> str:
         """What was charged and what is left, in a few lines of text."""
@@ -341,12 +341,13 @@ class Ledger:
             self._known = self._known or transaction.header
             if transaction.header != self._known:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
-            if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
+            heads = transaction.run(sql.HEAD)
+            if seen and [seen] != heads and transaction.run(sql.HASH_AT, seen[0]) != [seen[1:]]:
                 raise LedgerError(
                     f"{self.location} lacks a charge that it held before: it was restored from an "
                     "older copy"
                 )
-            for head in transaction.run(sql.HEAD):
+            for head in heads:
                 self._seen = head
             yield transaction
 
