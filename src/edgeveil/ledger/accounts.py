@@ -96,7 +96,7 @@ class Account:
         if pooled is not None and not math.isinf(self.pooled_left):
             left = self.pooled_left / count
             # The largest epsilon, up to 10, at which the cap for all members allows one charge.
-            fitting = bisect_right(range(1, 10 * NANO), left, key=lambda one: pooled(one / NANO))
+            fitting = bisect_right(range(1, 10 * NANO), left, key=lambda e: pooled(e / NANO))
             nano = min(nano, fitting)
         return nano / NANO
 
@@ -145,7 +145,7 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
         return f"{in_words(charged)} charged, {in_words(cap - charged)} left"
 
     lines = [f"each member may be charged {in_words(cap)} in all"]
-    lines += [f"  {one.member!r}: {balance(one.charged_nano)}" for one in listed[:most]]
+    lines += [f"  {row.member!r}: {balance(row.charged_nano)}" for row in listed[:most]]
     if len(listed) > most:
         lines.append(f"  {counted(len(listed) - most, 'more member')}, with at least as much left")
     lines.append(f"  anybody else: {balance(anybody.public_nano)} (public releases)")
@@ -154,7 +154,8 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
         left = in_words(pooled_cap - anybody.pooled_charged_nano)
         pooled += f", {left} left of {in_words(pooled_cap)}"
     lines.append(pooled)
-    for row in {plain_label(row.label): row for row in all_snapshots(transaction)}.values():
+    current = {plain_label(row.label): row for row in all_snapshots(transaction)}
+    for row in current.values():
         since = "declared" if row.fingerprint is None else "in use since"
         lines.append(f"{row.label or 'the graph'}: snapshot {row.number}, {since} {row.created}")
     count = sum(not is_window(charge) for charge in list_charges(transaction, None, None))

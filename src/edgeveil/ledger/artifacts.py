@@ -73,10 +73,10 @@ def keys_in(folder: Path | None) -> set[str]:
     if folder is None or not folder.is_dir():
         return set()
     with os.scandir(folder) as entries:
-        return {found[1] for entry in entries if (found := _NAME.fullmatch(entry.name))}
+        return {match[1] for entry in entries if (match := _NAME.fullmatch(entry.name))}
 
 
-def refuse_unknown(keys: set[str]) -> None:
+def refuse_uncharged(keys: set[str]) -> None:
     """Raise LedgerError if there are artifacts without a charge."""
     if keys:
         raise LedgerError(

@@ -126,9 +126,9 @@ class Batch:
         """The path of a stored batch's artifact, after checking its digest."""
         if not self.stored:
             raise LedgerError("the batch is not stored yet")
-        found = files.find(self._ledger.folder, self.key, self.digest)
+        path = files.find(self._ledger.folder, self.key, self.digest)
         files.clear_drafts(self._ledger.folder, self.key)
-        return found
+        return path
 
     def store(self, writer: Callable[[Path], None]) -> Batch:
         """Write the artifact, record it and erase the secret; return the stored batch.

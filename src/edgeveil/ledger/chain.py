@@ -117,10 +117,10 @@ class Charges:
         rows: dict[str, ChargeRow] = {}
         self.totals.update(dict.fromkeys(members, 0))
         entries = list(self._transaction.among(sql.ENTRIES_OF, members))
-        wanted = {seq for _, seq in entries} - self._checked.keys()
-        around = sorted(wanted | {number - 1 for number in wanted})
+        unread = {seq for _, seq in entries} - self._checked.keys()
+        around = sorted(unread | {number - 1 for number in unread})
         self._check([ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, around)])
-        expect(wanted <= self._checked.keys(), "a charge is missing")
+        expect(unread <= self._checked.keys(), "a charge is missing")
         for member, seq in entries:
             charge = self._checked[seq]
             if charge.model == "joint":
@@ -131,10 +131,10 @@ class Charges:
         expect(highest <= self.greatest_total, "a member's total does not fit")
         return rows
 
-    def append(self, members: Sequence[str], price: BatchPrice, **about: Any) -> ChargeRow:
+    def append(self, members: Sequence[str], price: BatchPrice, **columns: Any) -> ChargeRow:
         """Add a charge for members that were looked up, and make its secret. The price may be 0.
 
-        `about` gives the columns from ``key`` to ``note`` that do not follow from the rest.
+        `columns` gives those from ``key`` to ``note`` that do not follow from the rest.
         """
         joint = price.model == "joint"
         for member in members:
@@ -151,7 +151,7 @@ class Charges:
             public_total=self.public_total + (0 if joint else price.epsilon_nano),
             pooled_total=self.pooled_total + price.pooled_nano,
             greatest_total=max(self.greatest_total, highest),
-            **about,
+            **columns,
         )
         row = append(self._transaction, "charges", row)
         self._transaction.insert("charge_members", ((row.seq, member) for member in members))
@@ -191,7 +191,7 @@ def audit(transaction: Transaction) -> Audit:
     public = pooled = greatest = 0
     totals: Counter[str] = Counter()
     rows_of: Counter[str] = Counter()
-    used = set()
+    used_snapshots = set()
     charges = (ChargeRow(*row) for row in transaction.run(sql.GET_CHARGES))
     for charge in _walk(charges, hashes[0], "charge"):
         what = f"charge {charge.seq} was changed"
@@ -206,11 +206,11 @@ def audit(transaction: Transaction) -> Audit:
         else:
             totals.update(dict.fromkeys(members, charge.epsilon_nano))
             greatest = max(greatest, max((totals[member] for member in members), default=0))
-        found = (charge.public_total, charge.pooled_total, charge.greatest_total)
-        expect(found == (public, pooled, greatest), f"{what}: its totals do not fit")
+        running = (charge.public_total, charge.pooled_total, charge.greatest_total)
+        expect(running == (public, pooled, greatest), f"{what}: its totals do not fit")
         hashes.append(charge.hash)
         keys.add(charge.key)
-        used.add((charge.label, charge.snapshot, charge.fingerprint))
+        used_snapshots.add((charge.label, charge.snapshot, charge.fingerprint))
     fits = header.pooled_nano is None or pooled <= header.pooled_nano
     expect(fits and public + greatest <= header.epsilon_nano, "more is charged than the cap allows")
     expect(not transaction.run(sql.ENTRIES_WITHOUT_CHARGE), "a charge is missing")
@@ -218,12 +218,12 @@ def audit(transaction: Transaction) -> Audit:
     releases = list(_walk(rows, first_hash(header, "releases"), "release"))
     released = {release.key for release in releases}
     expect(released <= keys, "a release has no charge")
-    secret = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
-    expect(secret == keys - released, "secrets and open batches do not match")
+    open_keys = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
+    expect(open_keys == keys - released, "secrets and open batches do not match")
     snapshots = (SnapshotRow(*row) for row in transaction.run(sql.GET_SNAPSHOTS))
     walked = list(_walk(snapshots, first_hash(header, "snapshots"), "snapshot"))
     declared = {(row.label, row.number, row.fingerprint) for row in walked}
-    expect(used <= declared, "a snapshot is missing")
+    expect(used_snapshots <= declared, "a snapshot is missing")
     return Audit(hashes, keys, releases)
 
 

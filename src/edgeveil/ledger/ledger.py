@@ -65,8 +65,8 @@ class Ledger:
     ) -> None:
         self._store = _store_at(location)
         self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
-        self._known: sql.Header | None = None  # as the first transaction read it
-        self._seen: tuple[Any, ...] | None = None  # number and hash of the last charge seen
+        self._expected_header: sql.Header | None = None  # what the first transaction read
+        self._last_charge: tuple[Any, ...] | None = None  # number and hash, as last read
         self._artifacts_checked = False
 
     @classmethod
@@ -117,10 +117,10 @@ class Ledger:
 
     @property
     def _header(self) -> sql.Header:
-        if self._known is None:
+        if self._expected_header is None:
             with self._transaction() as transaction:
                 return transaction.header
-        return self._known
+        return self._expected_header
 
     @property
     def location(self) -> str:
@@ -195,14 +195,15 @@ class Ledger:
         names = _member_names(members)
         self.folder  # noqa: B018  (refuse before the charge if there is none)
         with self._transaction(write=True) as transaction:
-            if not self._artifacts_checked:  # once is enough: later, `_seen` detects an older copy
-                there = files.keys_in(self._artifacts)
-                known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
-                files.refuse_unknown(there - known)
+            if not self._artifacts_checked:  # once; `_last_charge` detects an older copy later
+                keys = files.keys_in(self._artifacts)
+                charged_keys = {row[0] for row in transaction.among(sql.KNOWN_KEYS, keys)}
+                files.refuse_uncharged(keys - charged_keys)
             request = Request(transaction, self, campaign, names, write=True)
             charged = request.charge()
-            head = (request.charges.count, request.charges.head) if request.new else self._seen
-        self._artifacts_checked, self._seen = True, head  # the transaction is committed
+        self._artifacts_checked = True  # the transaction is committed
+        if request.new:
+            self._last_charge = request.charges.count, request.charges.head
         return charged
 
     def begin(self, campaign: Campaign) -> Batch:
@@ -230,8 +231,8 @@ class Ledger:
     def note(self, key: str) -> dict[str, str] | None:
         """The note of the charge (or campaign) with this key; None if the key is unknown."""
         with self._transaction() as transaction:
-            found = transaction.run(sql.NOTE_OF_KEY, key)
-            return json.loads(found[0][0]) if found else None
+            notes = transaction.run(sql.NOTE_OF_KEY, key)
+            return json.loads(notes[0][0]) if notes else None
 
     def shared(self, campaign: Campaign) -> Batch | None:
         """The statistics that a campaign shares; None before its first charge."""
@@ -310,19 +311,19 @@ class Ledger:
         """
         folder = self._artifacts if artifacts else None
         # List the artifacts before reading the ledger: those written meanwhile are charged already.
-        there = files.keys_in(folder)
+        keys = files.keys_in(folder)
         with self._transaction() as transaction:
             if isinstance(self._store, SqliteStore):
                 self._store.check_pages(transaction)
-            found = chain.audit(transaction)
-        if known_head is not None and known_head not in found.hashes:
+            audit = chain.audit(transaction)
+        if known_head is not None and known_head not in audit.hashes:
             raise LedgerError(
                 "the ledger does not contain the head you noted: records were removed or rewritten"
             )
-        files.refuse_unknown(there - found.keys)
-        for release in found.releases if folder else ():
+        files.refuse_uncharged(keys - audit.keys)
+        for release in audit.releases if folder else ():
             files.find(self.folder, release.key, release.sha256)
-        return found.hashes[-1]
+        return audit.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
         """Write a consistent copy to a new file, check it, and return its head; note the head.
@@ -335,20 +336,20 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, *, write: bool = False) -> Iterator[Transaction]:
-        seen = self._seen  # before the transaction begins: another thread may add to it
+        last = self._last_charge  # before the transaction begins: another thread may add to it
         with self._store.transaction(write=write) as transaction:
             transaction.header = chain.read_header(transaction)
-            self._known = self._known or transaction.header
-            if transaction.header != self._known:
+            self._expected_header = self._expected_header or transaction.header
+            if transaction.header != self._expected_header:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             heads = transaction.run(sql.HEAD)
-            if seen and [seen] != heads and transaction.run(sql.HASH_AT, seen[0]) != [seen[1:]]:
+            if last and [last] != heads and transaction.run(sql.HASH_AT, last[0]) != [last[1:]]:
                 raise LedgerError(
                     f"{self.location} lacks a charge that it held before: it was restored from an "
                     "older copy"
                 )
             for head in heads:
-                self._seen = head
+                self._last_charge = head
             yield transaction
 
     @property

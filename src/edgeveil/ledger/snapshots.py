@@ -38,14 +38,14 @@ def _snapshots_of(transaction: Transaction, label: str) -> list[SnapshotRow]:
 
 def current_snapshot(transaction: Transaction, label: str) -> SnapshotRow:
     """A label's current snapshot; before the first release number 1, of no graph (and no `seq`)."""
-    of_label = _snapshots_of(transaction, label)
-    return of_label[-1] if of_label else SnapshotRow(0, label, 1, None, "")
+    rows = _snapshots_of(transaction, label)
+    return rows[-1] if rows else SnapshotRow(0, label, 1, None, "")
 
 
 def last_fingerprint(transaction: Transaction, label: str) -> str | None:
     """The fingerprint that a label was last used with; None before its first release."""
-    of_label = _snapshots_of(transaction, label)
-    used = [row.fingerprint for row in of_label if row.fingerprint is not None]
+    rows = _snapshots_of(transaction, label)
+    used = [row.fingerprint for row in rows if row.fingerprint is not None]
     return used[-1] if used else None
 
 
@@ -71,30 +71,30 @@ def snapshot_for(
     Another graph is refused with an error that depends on edges: for the curator only.
     """
     label, fingerprint = campaign.label, campaign.fingerprint
-    found = current_snapshot(transaction, label)
-    if fingerprint != found.fingerprint:
+    current = current_snapshot(transaction, label)
+    if fingerprint != current.fingerprint:
         # A renewed series has no fingerprint yet, and stays a series
-        begins = found.fingerprint is None and fingerprint.startswith(SERIES)
+        begins = current.fingerprint is None and fingerprint.startswith(SERIES)
         if not begins and (last_fingerprint(transaction, label) or "").startswith(SERIES):
             raise LedgerError(
                 f"the lists{f' of {label!r}' if label else ''} are a series, which edgeveil "
                 "refresh and edgeveil suggest know; anything else needs another label"
             )
-        if found.fingerprint is not None:
-            raise _another_graph(transaction, found, campaign, n_members)
-    if campaign.snapshot not in (None, found.number):
+        if current.fingerprint is not None:
+            raise _another_graph(transaction, current, campaign, n_members)
+    if campaign.snapshot not in (None, current.number):
         raise LedgerError(
-            f"snapshot {found.number} was declared while rows of snapshot {campaign.snapshot} were "
-            "made; what is stored stays, but nothing more is drawn from an earlier snapshot"
+            f"snapshot {current.number} was declared while rows of snapshot {campaign.snapshot} "
+            "were made; what is stored stays, but nothing more is drawn from an earlier snapshot"
         )
-    if write and found.fingerprint is None:
-        used = found._replace(fingerprint=fingerprint, created=now())
+    if write and current.fingerprint is None:
+        used = current._replace(fingerprint=fingerprint, created=now())
         return append(transaction, "snapshots", used)
-    return found
+    return current
 
 
 def _another_graph(
-    transaction: Transaction, found: SnapshotRow, campaign: Campaign, n_members: int
+    transaction: Transaction, current: SnapshotRow, campaign: Campaign, n_members: int
 ) -> LedgerError:
     """The refusal of a graph that is not the current snapshot's.
 
@@ -102,9 +102,9 @@ def _another_graph(
     many rows would be charged in a new snapshot.
     """
     of_label = f" of {campaign.label!r}" if campaign.label else ""
-    nodes, known, differs = campaign.note.get("nodes", ""), _nodes_of(transaction, found), "."
-    if nodes and known and nodes != known:
-        here, there = (text.partition(" ")[0] for text in (nodes, known))
+    nodes, noted, differs = campaign.note.get("nodes", ""), _nodes_of(transaction, current), "."
+    if nodes and noted and nodes != noted:
+        here, there = (text.partition(" ")[0] for text in (nodes, noted))
         differs = (
             f": the node set differs ({here} nodes here, {there} there). Did you forget "
             "--nodes (nodes=)?"
@@ -117,7 +117,7 @@ def _another_graph(
             whom = f"each of {n_members:,} members"
         price = f" (this release: epsilon = {guarantee.epsilon:g} to {whom})"
     return LedgerError(
-        f"this is not the graph of snapshot {found.number}{of_label}{differs} If "
+        f"this is not the graph of snapshot {current.number}{of_label}{differs} If "
         "it is the next state of the same graph, declare a new snapshot (edgeveil ledger "
         f"advance, Ledger.advance), from which everything is charged anew{price}. Do so by a "
         "public schedule, such as every Monday: a new one whenever the graph has changed would "

@@ -56,10 +56,10 @@ class SqliteStore:
     def _file(self) -> tuple[int, int]:
         """Which file it is, whatever its name: another file there is another connection."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return (0, 0)
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
@@ -172,7 +172,7 @@ def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:
     `mountinfo` is the text of ``/proc/self/mountinfo`` (see proc(5)). Of two mounts at the same
     place the later one hides the earlier one. Gives the root and "" if nothing fits.
     """
-    text, best, found = str(path), "/", ""
+    text, best, best_kind = str(path), "/", ""
     for line in mountinfo.splitlines():
         mount, separator, kind = line.partition(" - ")
         fields = mount.split(" ")
@@ -182,8 +182,8 @@ def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:
         point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
         inside = text == point or text.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, found = point, kind.split(" ")[0]
-    return Path(best), found
+            best, best_kind = point, kind.split(" ")[0]
+    return Path(best), best_kind
 
 
 def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:

@@ -44,26 +44,26 @@ class Transaction:
 
     def among(self, statement: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Run a statement with ``IN ({})`` of the values, some hundred at a time."""
-        for some in _some_at_a_time(values):
-            yield from self.run(statement.format(", ".join("?" * len(some))), *some)
+        for group in _in_groups(values):
+            yield from self.run(statement.format(", ".join("?" * len(group))), *group)
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows to a table, with all its columns in order."""
-        for some in _some_at_a_time(rows):
-            row = f"({', '.join('?' * len(some[0]))})"
-            values = ", ".join([row] * len(some))
-            self.run(f"INSERT INTO {table} VALUES {values}", *chain.from_iterable(some))
+        for group in _in_groups(rows):
+            row = f"({', '.join('?' * len(group[0]))})"
+            values = ", ".join([row] * len(group))
+            self.run(f"INSERT INTO {table} VALUES {values}", *chain.from_iterable(group))
 
     def commit(self) -> None:
         """Return only when everything is on disk."""
         self._cursor.execute("COMMIT")
 
 
-def _some_at_a_time(items: Iterable[Any]) -> Iterator[list[Any]]:
+def _in_groups(items: Iterable[Any]) -> Iterator[list[Any]]:
     """Few enough for every database's limit of parameters (SQLite once had 999)."""
     rest = iter(items)
-    while some := list(islice(rest, 400)):
-        yield some
+    while group := list(islice(rest, 400)):
+        yield group
 
 
 def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
@@ -73,28 +73,28 @@ def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
     transaction.insert("ledger", [(sql.FORMAT, *header)])
 
 
-class _Kept(threading.local):
+class _Sessions(threading.local):
     """The sessions of a thread: each place with its idle connection, None if there is none."""
 
     def __init__(self) -> None:
         self.idle: dict[Hashable, Any] = {}
 
 
-_kept = _Kept()
+_sessions = _Sessions()
 
 
 @contextmanager
 def session(place: Hashable) -> Iterator[None]:
     """Keep one connection to `place` within the block, for transactions of this thread."""
     key = (os.getpid(), place)
-    if key in _kept.idle:
+    if key in _sessions.idle:
         yield
         return
-    _kept.idle[key] = None
+    _sessions.idle[key] = None
     try:
         yield
     finally:
-        idle = _kept.idle.pop(key)
+        idle = _sessions.idle.pop(key)
         if idle is not None:
             idle.close()
 
@@ -107,17 +107,17 @@ def connection(
 ) -> Iterator[Any]:
     """The session's connection, if it is still alive, or one for this block alone."""
     key = (os.getpid(), place)
-    opened = _kept.idle.get(key)
+    opened = _sessions.idle.get(key)
     if opened is None or not is_alive(opened):
         opened = connect()
-    if key in _kept.idle:
-        _kept.idle[key] = None  # lent
+    if key in _sessions.idle:
+        _sessions.idle[key] = None  # lent
     try:
         yield opened
     except BaseException:
         opened.close()
         raise
-    if key in _kept.idle and _kept.idle[key] is None:
-        _kept.idle[key] = opened
+    if key in _sessions.idle and _sessions.idle[key] is None:
+        _sessions.idle[key] = opened
     else:
         opened.close()
