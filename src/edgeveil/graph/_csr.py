@@ -53,25 +53,25 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
     if directed or len(u) < _LARGE:
         if len(u) and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
             return None
-        made = _one_bucket(u, v, bits, directed=directed)
-        loops = len(u) - len(made.keys) // (2 - directed)
+        buckets = _one_bucket(u, v, bits, directed=directed)
+        loops = len(u) - len(buckets.keys) // (2 - directed)
     else:
         shift = bucket_shift(n, 2 * len(u))
         counts = np.zeros(max(1, ((n - 1) >> shift) + 1), dtype=np.int64)
         loops = count_buckets(u, v, n, shift, counts, directed=False)
         if loops < 0:
             return None
-        made = scatter_pairs([(u, v)], n, shift, counts)
+        buckets = scatter_pairs([(u, v)], n, shift, counts)
     degrees = np.zeros(n, dtype=np.int32)
-    total, repeated, dropped = sort_buckets(made, bits, degrees)
+    total, repeated, dropped = sort_buckets(buckets, bits, degrees)
     # frees the rest of the memory without a copy; no view of the keys is left
-    words = made.keys.itemsize // 4
-    made.keys.resize(-(-total // words), refcheck=False)
+    words = buckets.keys.itemsize // 4
+    buckets.keys.resize(-(-total // words), refcheck=False)
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(degrees, out=indptr[1:])
     return Rows(
         indptr,
-        made.keys.view(np.int32)[:total],
+        buckets.keys.view(np.int32)[:total],
         loops,
         repeated if directed else repeated // 2,  # an arc and its reverse were both counted
         (dropped - repeated) // 2,
@@ -80,8 +80,8 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
 
 def _one_bucket(u: Array, v: Array, bits: int, *, directed: bool = False) -> Keys:
     """The keys of few entries, or of directed ones, in one bucket."""
-    kept = u != v
-    u, v = (ends[kept].astype(np.uint64) for ends in (u, v))
+    no_loop = u != v
+    u, v = (ends[no_loop].astype(np.uint64) for ends in (u, v))
     keys = u << (bits + 1) | v << 1
     if not directed:
         keys = np.concatenate([keys, v << (bits + 1) | u << 1 | 1])
@@ -139,16 +139,16 @@ def _normalised(u: Array, v: Array) -> tuple[Array, Array]:
     return u, v
 
 
-def sort_buckets(made: Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
+def sort_buckets(buckets: Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
     """Sort each bucket; write the columns over the keys, from the front, and the rows' degrees.
 
     Returns the number of columns, of keys that repeat another, and of keys dropped.
     """
     # A column is no longer than a key, so columns never overwrite keys that are still needed.
-    columns = made.keys.view(np.int32)
+    columns = buckets.keys.view(np.int32)
     total = repeated = 0
-    for bucket, (start, end) in enumerate(pairwise(made.starts.tolist())):
-        keys = made.keys[start:end]
+    for bucket, (start, end) in enumerate(pairwise(buckets.starts.tolist())):
+        keys = buckets.keys[start:end]
         keys.sort()
         repeated += int(np.count_nonzero(keys[1:] == keys[:-1]))
         arcs = keys >> 1
@@ -157,6 +157,6 @@ def sort_buckets(made: Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
             arcs = arcs[np.concatenate([[True], fresh])]
         columns[total : total + len(arcs)] = arcs & ((1 << bits) - 1)
         total += len(arcs)
-        rows = degrees[bucket << made.shift : (bucket + 1) << made.shift]
+        rows = degrees[bucket << buckets.shift : (bucket + 1) << buckets.shift]
         rows[:] = np.bincount((arcs >> bits).astype(np.intp), minlength=len(rows))
-    return total, repeated, len(made.keys) - total
+    return total, repeated, len(buckets.keys) - total

@@ -125,11 +125,10 @@ def build_graph(
     Graph(3 nodes, 2 edges)
     """
     path = Path(path)
-    given = [parts] if isinstance(parts, (str, os.PathLike)) else parts
-    listed = list(map(Path, given))
-    if not listed:
+    paths = [Path(parts)] if isinstance(parts, (str, os.PathLike)) else list(map(Path, parts))
+    if not paths:
         raise ParameterError("there is no part to read edges from")
-    for part in listed:
+    for part in paths:
         check_edge_list(part)
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
@@ -144,7 +143,7 @@ def build_graph(
     )
     build = _Build(
         folder=path.parent / f".{path.name}.building",
-        parts=listed,
+        parts=paths,
         reading=reading,
         directed=check_directed(directed) == "keep",
         memory=total_memory() // 2 if memory is None else memory,
@@ -196,16 +195,16 @@ class _Build:
             yield
 
     def _check_plan(self) -> None:
-        nodes, options = self.reading.nodes, self.reading
+        nodes, reading = self.reading.nodes, self.reading
         plan = {
             "version": 4,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [
-                options.header,
-                options.columns,
-                options.delimiter,
+                reading.header,
+                reading.columns,
+                reading.delimiter,
                 self.directed,
-                options.text,
+                reading.text,
             ],
             "nodes": None if nodes is None else nodes.digest().hexdigest(),
         }
@@ -225,11 +224,11 @@ class _Build:
         new, done = self.folder / "new", self.folder / "done"
         if not done.exists():
             new.mkdir(mode=0o700, exist_ok=True)
-            found, known, nodes = self._read_parts()
-            kind, n, rank = self._make_nodes(known, nodes, new)
-            del known
-            entries = sum(part["entries"] for part in found)
-            files = [self.folder / f"{name}.ends" for part in found for name in part["chunks"]]
+            notes, index, nodes = self._read_parts()
+            kind, n, rank = self._make_nodes(index, nodes, new)
+            del index
+            entries = sum(part["entries"] for part in notes)
+            files = [self.folder / f"{name}.ends" for part in notes for name in part["chunks"]]
             if not self.reading.one_kind:
                 refuse_two_kinds(
                     "the parts", n, lambda: (np.load(file, mmap_mode="r") for file in files)
@@ -241,7 +240,7 @@ class _Build:
                 self_loops=tally.self_loops,
                 repeated=tally.repeated // (2 - self.directed),
                 both_directions=(tally.dropped - tally.repeated) // 2,
-                weighted=sum(part["weighted"] for part in found),
+                weighted=sum(part["weighted"] for part in notes),
                 nodes_from_edges=self.reading.nodes is None,
             )
             self.progress("folder described", 0, 1)
@@ -256,78 +255,79 @@ class _Build:
         Returns the notes of every part, the ids in order of occurrence, and the node list; its
         ids are text if one of the edges has an id that is text.
         """
-        note, nodes = self.folder / "text", self.reading.nodes
+        as_text, nodes = self.folder / "text", self.reading.nodes
         while True:
             reading = self.reading
-            if note.exists():
+            if as_text.exists():
                 listed = None if nodes is None else nodes.as_text()
                 reading = replace(self.reading, nodes=listed, text=True)
-            known = None if reading.nodes is None else index_of(reading.nodes, _MANY)
-            found = []
+            index = None if reading.nodes is None else index_of(reading.nodes, _MANY)
+            notes = []
             try:
                 for number in range(len(self.parts)):
                     self.progress("parts read", number, len(self.parts))
-                    part, known = self._read_part(number, reading, known)
-                    found.append(part)
+                    part, index = self._read_part(number, reading, index)
+                    notes.append(part)
             except _TextError:  # read everything again as text
                 # last part first: its endpoints are numbers of ids in all parts before it
                 for number in reversed(range(len(self.parts))):
                     (self.folder / f"part-{number}.json").unlink(missing_ok=True)
-                write_note(note, True)
+                write_note(as_text, True)
             else:
                 self.progress("parts read", len(self.parts), len(self.parts))
-                return found, known, reading.nodes
+                return notes, index, reading.nodes
 
     def _read_part(
-        self, number: int, reading: Reading, known: IdIndex | None
+        self, number: int, reading: Reading, index: IdIndex | None
     ) -> tuple[dict[str, Any], IdIndex | None]:
         """Read a part, or the notes of an earlier call; return the ids with the new ones added."""
         import polars as pl
 
         note, path = self.folder / f"part-{number}.json", self.parts[number]
-        file = [path.stat().st_size, path.stat().st_mtime_ns]
+        status = path.stat()
+        version = [status.st_size, status.st_mtime_ns]
         if note.exists():
             before: dict[str, Any] = json.loads(note.read_text())
-            if before["file"] != file:
+            if before["file"] != version:
                 raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
             if reading.nodes is None and before["chunks"]:
-                kept = [self.folder / f"{name}.ids" for name in before["chunks"]]
-                ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in kept)
-                known = known or IdIndex(ids.dtype, _MANY)
-                known.add(ids)
-            return before, known
-        found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "chunks": []}
+                files = [self.folder / f"{name}.ids" for name in before["chunks"]]
+                ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in files)
+                index = index or IdIndex(ids.dtype, _MANY)
+                index.add(ids)
+            return before, index
+        part: dict[str, Any] = {"file": version, "entries": 0, "weighted": 0, "chunks": []}
         for chunk in chunks_of(path, reading, self.memory):
-            name = f"part-{number}-{len(found['chunks'])}"
+            name = f"part-{number}-{len(part['chunks'])}"
             if chunk.is_text and not reading.as_text:
                 raise _TextError
-            if reading.nodes is not None and known is not None:
-                ends = np.array(chunk.indices_in(reading.nodes, known), dtype=np.int32)
+            if reading.nodes is not None and index is not None:
+                ends = np.array(chunk.indices_in(reading.nodes, index), dtype=np.int32)
             else:
                 ids, u, v = chunk.index()
-                known = known or IdIndex(ids.dtype, _MANY)
-                so_far, place = len(known.ids), known.add(ids)
-                new = known.ids.slice(so_far).to_frame()
+                index = index or IdIndex(ids.dtype, _MANY)
+                so_far, place = len(index.ids), index.add(ids)
+                new = index.ids.slice(so_far).to_frame()
                 write_atomically(self.folder / f"{name}.ids", new.write_parquet)
                 ends = np.array([place[u], place[v]])
             save_array(self.folder / f"{name}.ends", ends)
-            found["chunks"].append(name)
-            found["entries"] += ends.shape[1]
-            found["weighted"] += chunk.weighted
+            part["chunks"].append(name)
+            part["entries"] += ends.shape[1]
+            part["weighted"] += chunk.weighted
             self.progress("parts read", number, len(self.parts))
-        write_note(note, found)
-        return found, known
+        write_note(note, part)
+        return part, index
 
     def _make_nodes(
-        self, known: IdIndex | None, nodes: NodeSet | None, new: Path
+        self, index: IdIndex | None, nodes: NodeSet | None, new: Path
     ) -> tuple[str, int, Array | None]:
         """Write the arrays of the node set; return its kind, size, and the rank of every id."""
         rank = None
         if nodes is None:
-            if known is None:
+            if index is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")
-            rank = np.arange(len(known.ids), dtype=np.int32)
-            nodes = sorted_nodes(sort_ids(known.ids, rank))
+            rank = np.arange(len(index.ids), dtype=np.int32)
+            nodes = sorted_nodes(sort_ids(index.ids, rank))
         if len(nodes) > MOST_NODES:
             raise InputError(f"{len(nodes)} nodes: a graph has at most {MOST_NODES:,}")
         if nodes.kind != "range":
@@ -355,7 +355,7 @@ def _write_rows(
     n: int,
     folder: Path,
     memory: int,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
     *,
     directed: bool,
 ) -> Tally:
@@ -380,9 +380,9 @@ def _write_rows(
     loops = 0
     for number, (u, v) in enumerate(pairs()):
         progress("chunks counted", number, len(files))
-        found = count_buckets(u, v, n, shift, counts, directed=directed)
-        assert found >= 0, "indices come from the node set"
-        loops += found
+        loops_of_file = count_buckets(u, v, n, shift, counts, directed=directed)
+        assert loops_of_file >= 0, "indices come from the node set"
+        loops += loops_of_file
     note, degrees_file = folder.with_name("rows.json"), folder.with_name("degrees.npy")
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
     bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)

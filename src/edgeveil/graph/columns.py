@@ -176,8 +176,8 @@ def _position(column: str | int, names: list[str], width: int, where: str) -> in
     if isinstance(column, int) and not 0 <= column < width:
         raise InputError(f"{where} has no column {column}: there are {width}, from 0")
     if isinstance(column, str) and column not in names:
-        known = ", ".join(names) or "none"
-        raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
+        listed = ", ".join(names) or "none"
+        raise InputError(f"{where} has no column {column!r}; its columns are: {listed}")
     return column if isinstance(column, int) else names.index(column)
 
 
@@ -196,26 +196,26 @@ def _refuse_ambiguous(
     pair = None if names is None else likely_pair(names, roles_only=True)
     if names is not None and (are_names_of_ids(names[:2]) or set(pair or ()) == set(names[:2])):
         return
-    whole = [row for row in rows if len(row) > 2]
-    if nodes is not None and whole and all(_is_node(text, nodes) for text in whole[0][:2]):
+    rows = [row for row in rows if len(row) > 2]
+    if nodes is not None and rows and all(_is_node(text, nodes) for text in rows[0][:2]):
         return
     usual = [two for two in combinations(names or (), 2) if are_names_of_ids(two)]
-    if not pair and not usual and (not whole or _first_two_are_ids(whole)):
+    if not pair and not usual and (not rows or _first_two_are_ids(rows)):
         return
     example: Sequence[str | int]
     if names is None:  # the first line may be an edge, so it is not quoted
-        asked, example = f"{len(rows[0])} columns", _plausible(None, whole)
+        columns, example = f"{len(rows[0])} columns", _plausible(None, rows)
     else:
-        asked = f"the columns {', '.join(names)}"
+        columns = f"the columns {', '.join(names)}"
         likely = pair or (usual[0] if usual else likely_pair(names))
-        example = likely or [names[i] for i in _plausible(names, whole)]
-    how = (
+        example = likely or [names[i] for i in _plausible(names, rows)]
+    hint = (
         f"Say columns={tuple(example)!r}, or on the command line --columns "
         f"{shlex.quote(','.join(map(str, example)))} (names in the first line, or positions from 0)"
     )
     if in_memory:
-        how = f"Say columns={tuple(example)!r}"
-    raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
+        hint = f"Say columns={tuple(example)!r}"
+    raise InputError(f"{where} has {columns}. Which two are the ids? {hint}")
 
 
 def _plausible(names: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[int]:
@@ -359,28 +359,28 @@ def likely_pair(names: Sequence[str], *, roles_only: bool = False) -> tuple[str,
     (('phone_a', 'phone_b'), None)
     """
     words = {name: words_of(name) for name in names[:_MOST]}
-    words = {name: some for name, some in words.items() if not _NO_IDS & set(some)}
-    best, found = 0, None
-    for one, two in permutations(words, 2):
-        left = [w for w in words[one] if w not in words[two]]
-        right = [w for w in words[two] if w not in words[one]]
-        common = set(words[one]) & set(words[two])
+    ends = [name for name in words if not _NO_IDS & set(words[name])]
+    best, likely = 0, None
+    for first, second in permutations(ends, 2):
+        left = [w for w in words[first] if w not in words[second]]
+        right = [w for w in words[second] if w not in words[first]]
+        common = set(words[first]) & set(words[second])
         value = _value(left, right, common, marks=not roles_only)
         value += 2 * len(common & _MEMBERS_SET) - 3 * len(common & _LABELS)
         if value > best:
-            best, found = value, (one, two)
-    return found
+            best, likely = value, (first, second)
+    return likely
 
 
 def _value(left: list[str], right: list[str], common: set[str], *, marks: bool) -> int:
     """How much two names look like a pair, by the words in which they differ."""
     if len(left) == len(right) == 1:
-        one, two = left[0], right[0]
-        if (one, two) in _ROLE_PAIRS:
+        pair = left[0], right[0]
+        if pair in _ROLE_PAIRS:
             return 10
-        if one in _MEMBERS_SET and two in _COUNTERPARTS:
+        if pair[0] in _MEMBERS_SET and pair[1] in _COUNTERPARTS:
             return 8
-        return 4 if marks and common and (one, two) in _MARKS else _NO_PAIR
+        return 4 if marks and common and pair in _MARKS else _NO_PAIR
     alike = not left and len(right) == 1 and common & _MEMBERS_SET
     return 8 if alike and right[0] in _COUNTERPARTS else _NO_PAIR
 
@@ -408,13 +408,11 @@ def is_header_of_ids(names: Sequence[str]) -> bool:
     >>> is_header_of_ids(["user_7", "user_8"]), is_header_of_ids(["album", "song"])
     (False, False)
     """
-    one, two = map(words_of, names)
-    if one == two or not all(map(_is_name, names)):
+    first, second = map(words_of, names)
+    if first == second or not all(map(_is_name, names)):
         return False
-    return (
-        len(one) + len(two) > 2
-        or len(_MEMBERS_SET & {*one, *two}) == len(things_in(names[0]) | things_in(names[1])) == 1
-    )
+    members, things = _MEMBERS_SET & {*first, *second}, things_in(names[0]) | things_in(names[1])
+    return len(first) + len(second) > 2 or len(members) == len(things) == 1
 
 
 def is_header_of_nodes(word: str) -> bool:
@@ -425,9 +423,9 @@ def is_header_of_nodes(word: str) -> bool:
 def _is_name(name: str) -> bool:
     """Whether a name consists of words for ends of edges: userId, sender account, itemid."""
     words = words_of(name)
-    known = _MEMBERS_SET | _ROLE_WORDS
+    for_ends = _MEMBERS_SET | _ROLE_WORDS
     return "".join(words) == re.sub("[-_ ]", "", name).lower() and all(
-        word in known or things_in(word) for word in words
+        word in for_ends or things_in(word) for word in words
     )
 
 

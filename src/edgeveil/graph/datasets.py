@@ -235,8 +235,8 @@ class _Circles:
 
     def _find(self, spot: npt.NDArray[np.float64]) -> IntArray:
         # rounding may give the very end
-        found = np.searchsorted(self.reach, spot, side="right")
-        return self.member[np.minimum(found, len(self.reach) - 1)]
+        place = np.searchsorted(self.reach, spot, side="right")
+        return self.member[np.minimum(place, len(self.reach) - 1)]
 
 
 def _top_up(

@@ -212,9 +212,9 @@ class IdIndex:
         import polars as pl
 
         before = len(self.ids)
-        if (known := self._dict) is not None:
-            codes[:] = [known.setdefault(one, len(known)) for one in block.to_list()]
-            new = pl.Series(list(islice(known, before, None)), dtype=block.dtype)
+        if (numbers := self._dict) is not None:
+            codes[:] = [numbers.setdefault(node, len(numbers)) for node in block.to_list()]
+            new = pl.Series(list(islice(numbers, before, None)), dtype=block.dtype)
             self.ids = pl.concat([self.ids, new])
             return True
         from edgeveil.graph._csr_kernels import number_by_hash
@@ -258,20 +258,19 @@ def _index_by_range(a: Array, b: Array) -> Indexed | None:
     """Index integers by a table over their range; None if that would be too long."""
     import polars as pl
 
-    some = [ends for ends in (a, b) if len(ends)]
-    if not some:
+    if not len(a):
         return Indexed(pl.Series("id", [], dtype=pl.Int64), a, b)
-    low, high = int(min(ends.min() for ends in some)), int(max(ends.max() for ends in some))
+    low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
     if high - low >= _TABLE_FACTOR * (len(a) + len(b)) + _TABLE_FREE:
         return None
     if low:
         a, b = a - low, b - low
-    seen = np.zeros(high - low + 1, dtype=np.bool_)
-    seen[a] = True
-    seen[b] = True
-    ids = pl.Series("id", np.flatnonzero(seen) + low)
-    if len(ids) < len(seen):
-        rank = np.cumsum(seen, dtype=index_type(len(seen))) - 1
+    occurs = np.zeros(high - low + 1, dtype=np.bool_)
+    occurs[a] = True
+    occurs[b] = True
+    ids = pl.Series("id", np.flatnonzero(occurs) + low)
+    if len(ids) < len(occurs):
+        rank = np.cumsum(occurs, dtype=index_type(len(occurs))) - 1
         a, b = rank[a], rank[b]
     return Indexed(ids, a, b)
 

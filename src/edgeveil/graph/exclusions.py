@@ -47,16 +47,16 @@ def read_exclusions(exclude: Exclude) -> list[Exclusion]:
             return list(_in_file(Path(exclude)))
         except InputError as error:
             raise InputError(f"the file of exclusions cannot be read: {error}") from error
-    found = []
+    exclusions = []
     for number, pair in enumerate(exclude):
-        one = tuple(pair) if isinstance(pair, tuple | list) else ()
-        if len(one) not in (2, 3) or (one[2:] and one[2] not in _DIRECTIONS):
+        words = tuple(pair) if isinstance(pair, tuple | list) else ()
+        if len(words) not in (2, 3) or (words[2:] and words[2] not in _DIRECTIONS):
             raise ParameterError(
                 "exclude takes pairs (member, other) or (member, other, 'one'), or the path of a "
                 f"file of them; entry {number} is neither"
             )
-        found.append(Exclusion(*map(str, one)))
-    return found
+        exclusions.append(Exclusion(*map(str, words)))
+    return exclusions
 
 
 def _in_file(path: Path) -> Iterator[Exclusion]:
@@ -87,12 +87,12 @@ def excluded_pairs(
     leave and blocks of them stay.
     """
     pairs, unknown = list[tuple[int, int]](), 0
-    for one in exclusions:
-        member, other = (nodes.find(nodes.named(name)) for name in one[:2])
+    for exclusion in exclusions:
+        member, other = (nodes.find(nodes.named(name)) for name in exclusion[:2])
         if member is None or other is None:
             unknown += 1
             continue
         pairs.append((member, other))
-        if one.direction == "both":
+        if exclusion.direction == "both":
             pairs.append((other, member))
     return np.array(pairs, dtype=np.int64).reshape(-1, 2), unknown

@@ -310,10 +310,10 @@ def index_type(size: int) -> type[np.int32 | np.int64]:
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
-def _same_first_seen(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
+def _same_first_seen(first: npt.NDArray[Any] | None, second: npt.NDArray[Any] | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first, second)
 
 
 def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:

@@ -71,9 +71,9 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 def refuse_url(path: str | os.PathLike[str]) -> None:
     """Refuse a URL (s3://bucket/file); as a Path it has a single slash."""
-    if found := _ADDRESS.match(os.fspath(path)):
+    if match := _ADDRESS.match(os.fspath(path)):
         raise InputError(
-            f"{found[1]}:// is a URL, and graphs are read from local files: "
+            f"{match[1]}:// is a URL, and graphs are read from local files: "
             "download it first, or read it with another library (polars.scan_parquet, for "
             "instance) and pass the table to edgeveil.as_graph"
         )
@@ -173,10 +173,10 @@ def fields(line: str, delimiter: str) -> list[str]:
     if delimiter == " ":
         return re.split(r"[ \t]+", line.strip(" \t"))
     try:
-        found = next(csv.reader([line], delimiter=delimiter), [])
+        row = next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:  # a field above csv's limit, or a lone carriage return
-        found = line.split(delimiter)
-    return [field.strip(" \t") for field in found] or [""]
+        row = line.split(delimiter)
+    return [field.strip(" \t") for field in row] or [""]
 
 
 def sniff_delimiter(line: str) -> str:
@@ -230,9 +230,10 @@ def is_plain(data: bytes, delimiter: str) -> bool:
     return True
 
 
-def _bytes_in(some: bytes) -> npt.NDArray[np.bool_]:
+def _bytes_in(marks: bytes) -> npt.NDArray[np.bool_]:
+    """A table of all bytes that is True for these."""
     table = np.zeros(256, dtype=np.bool_)
-    table[list(some)] = True
+    table[list(marks)] = True
     return table
 
 

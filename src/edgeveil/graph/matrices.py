@@ -81,8 +81,8 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
         rows = rows.copy()
         rows.sum_duplicates()
     entries = rows.tocoo()
-    kept = entries.data != 0
-    return entries.row[kept], entries.col[kept], entries.data[kept]
+    edges = entries.data != 0
+    return entries.row[edges], entries.col[edges], entries.data[edges]
 
 
 def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Directed) -> Graph:
@@ -100,7 +100,7 @@ def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Dire
         return read_matrix(array, nodes=nodes, directed=directed, what="the array")
     if array.size and array.max() > np.iinfo(np.int64).max:
         raise InputError("an index in edge_index does not fit into 64 bits")
-    found = nodes is None
+    nodes_from_edges = nodes is None
     if nodes is None:
         nodes = NodeSet.range(int(array.max()) + 1 if array.size else 0)
     array = array.astype(np.int64, copy=False)
@@ -109,7 +109,7 @@ def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Dire
         array[1],
         nodes,
         must_be_symmetric=directed == "refuse",
-        nodes_from_edges=found,
+        nodes_from_edges=nodes_from_edges,
         directed=directed == "keep",
     )
 
@@ -132,8 +132,8 @@ def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: Directed)
     words = data.partition(b"\n")[0].decode("ascii", "replace").lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise InputError(f"{bad}: line 1 is no such header")
-    for word, known in zip(words, _KINDS, strict=True):
-        if word not in known:
+    for word, choices in zip(words, _KINDS, strict=True):
+        if word not in choices:
             raise InputError(f"{path} is a MatrixMarket file of a kind that is not read: {word!r}")
     number, start, line = next(data_lines(data), (0, 0, b""))
     sizes = line.split()
@@ -170,8 +170,8 @@ def _entries_of(path: Path, data: bytes, body: int, pattern: bool) -> tuple[npt.
         raise InputError(
             f"{path} is not a readable MatrixMarket file: a line is no entry of it"
         ) from error
-    found = [column.to_numpy() for column in frame]
-    return found[0], found[1], np.ones(len(frame)) if pattern else found[2]
+    u, v, *values = (column.to_numpy() for column in frame)
+    return u, v, np.ones(len(frame)) if pattern else values[0]
 
 
 # -- MATLAB files of version 5 to 7.2 ("MAT-File Format", The MathWorks) ---------------------

@@ -43,8 +43,8 @@ def read_nodes(
     try:
         if lines.suffix_of(path) in (".parquet", ".pq"):
             lines.check_readable(path)
-            found = read_id_column(path)
-            return found.as_text() if as_text else found
+            column = read_id_column(path)
+            return column.as_text() if as_text else column
         return _text_nodes(path, as_text=as_text)
     except InputError as error:
         raise InputError(f"{called} cannot be read: {error}") from error
@@ -54,19 +54,19 @@ def node_set(ids: Iterable[Any]) -> NodeSet:
     """The node set of ids in memory, in their order."""
     try:
         listed = ids if isinstance(ids, NodeSet | np.ndarray | range) else list(ids)
-        found = NodeSet.of(listed)
+        nodes = NodeSet.of(listed)
     except UnicodeEncodeError as error:
         raise InputError("a node id is not valid Unicode text") from error
     except TypeError as error:
         raise InputError(
             f"nodes must be node ids or a path to a file of them, got {type(ids).__name__}"
         ) from error
-    if found is not ids and found.kind == "str":
+    if nodes is not ids and nodes.kind == "str":
         missing = sum(map(_MISSING.__contains__, listed))
         if missing:
             are = counted(missing, "node id", "are")
             raise InputError(f"{are} NaN, NULL or the like, a missing value")
-    return found
+    return nodes
 
 
 def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:

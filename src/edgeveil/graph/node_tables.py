@@ -38,7 +38,7 @@ class NodeLabels(NamedTuple):
     classes: tuple[NodeId, ...]  # sorted
 
 
-def read_labels(given: Any, nodes: NodeSet) -> NodeLabels:
+def read_labels(obj: Any, nodes: NodeSet) -> NodeLabels:
     """Labels from a mapping, a column in the order of the nodes, pairs, a table, or a file.
 
     Or from a sparse matrix with a row for each node and a column for each class. None, NaN, -1 and
@@ -51,19 +51,19 @@ def read_labels(given: Any, nodes: NodeSet) -> NodeLabels:
     ParameterError, InputError
         If this is nothing of the kind.
     """
-    if hasattr(given, "tocoo"):
-        _check_rows(given.shape, nodes, "labels")
-        given = given.tocoo()
-        at, names = given.row[given.data != 0], given.col[given.data != 0].tolist()
+    if hasattr(obj, "tocoo"):
+        _check_rows(obj.shape, nodes, "labels")
+        obj = obj.tocoo()
+        at, entries = obj.row[obj.data != 0], obj.col[obj.data != 0].tolist()
     else:
-        at, names = _label_rows(given, nodes)
-    told, codes, names_of = _coded(names)
-    if len({type(name) for name in names_of}) > 1:
+        at, entries = _label_rows(obj, nodes)
+    labelled, codes, class_names = _coded(entries)
+    if len({type(name) for name in class_names}) > 1:
         raise ParameterError("labels mix numbers and text: a class is one or the other")
-    classes = tuple(sorted(names_of))
-    renamed = np.array([classes.index(name) for name in names_of], dtype=np.int64)
+    classes = tuple(sorted(class_names))
+    place = np.array([classes.index(name) for name in class_names], dtype=np.int64)
     # each label of a node counts once
-    pairs = np.unique(at[told] * max(len(classes), 1) + renamed[codes])
+    pairs = np.unique(at[labelled] * max(len(classes), 1) + place[codes])
     rows, of = np.divmod(pairs, max(len(classes), 1))
     counts = np.bincount(rows, minlength=len(nodes))
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
@@ -73,40 +73,40 @@ def read_labels(given: Any, nodes: NodeSet) -> NodeLabels:
 def _coded(entries: list[Any]) -> tuple[Indices, Indices, list[NodeId]]:
     """The entries that name a class, the classes as codes, and their names; once each per class."""
     number: dict[NodeId, int] = {}
-    told, codes = list[int](), list[int]()
+    labelled, codes = list[int](), list[int]()
     for i, entry in enumerate(entries):
         for name in _classes_in(entry):
-            told.append(i)
+            labelled.append(i)
             codes.append(number.setdefault(name, len(number)))
-    return np.array(told, dtype=np.int64), np.array(codes, dtype=np.int64), list(number)
+    return np.array(labelled, dtype=np.int64), np.array(codes, dtype=np.int64), list(number)
 
 
-def _label_rows(given: Any, nodes: NodeSet) -> tuple[Indices, list[Any]]:
+def _label_rows(obj: Any, nodes: NodeSet) -> tuple[Indices, list[Any]]:
     """Node indices, and what is said of each."""
-    if isinstance(given, Mapping):
-        return _indices(given, nodes, "labels"), list(given.values())
-    if _is_table(given):
-        at, rest = _read_rows(given, nodes, "labels")
+    if isinstance(obj, Mapping):
+        return _indices(obj, nodes, "labels"), list(obj.values())
+    if _is_table(obj):
+        at, rest = _read_rows(obj, nodes, "labels")
         if rest.width == 0:
             raise ParameterError("labels need a column of nodes and a column of labels, got one")
         names = rest.columns
-        wanted = [name for name in ("label", "class", "labels", "y") if name in names]
-        if rest.width > 1 and not wanted:
+        likely = [name for name in ("label", "class", "labels", "y") if name in names]
+        if rest.width > 1 and not likely:
             raise ParameterError(
                 f"labels need two columns, node and label; which of {', '.join(names)} is the "
                 "label? Name it label, or pass these two columns"
             )
-        found = rest.get_column(wanted[0] if wanted else names[0]).to_list()
-        return at, found if not isinstance(given, str | os.PathLike) else _as_spelt(found)
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        column = rest.get_column(likely[0] if likely else names[0]).to_list()
+        return at, _as_spelt(column) if isinstance(obj, str | os.PathLike) else column
+    if isinstance(obj, str | bytes) or not isinstance(obj, Iterable):
         raise ParameterError(
             "labels must be a dict, a column in the order of the nodes, pairs of node and label, "
-            f"a table or a path, got {type(given).__name__}"
+            f"a table or a path, got {type(obj).__name__}"
         )
-    column: Any = given
-    if _has_own_index(column):  # a pandas Series by node
-        return _indices(column.index.tolist(), nodes, "labels"), column.tolist()
-    listed = column.tolist() if hasattr(given, "tolist") else list(given)
+    series: Any = obj
+    if _has_own_index(series):  # a pandas Series by node
+        return _indices(series.index.tolist(), nodes, "labels"), series.tolist()
+    listed = series.tolist() if hasattr(obj, "tolist") else list(obj)
     if listed and all(isinstance(entry, tuple) and len(entry) == 2 for entry in listed):
         return _indices([node for node, _ in listed], nodes, "labels"), [y for _, y in listed]
     if len(listed) != len(nodes):
@@ -154,9 +154,7 @@ def _pandas_missing() -> Any:
     return getattr(pandas, "NA", math)  # `math`: nothing that occurs
 
 
-def read_features(
-    given: Any, nodes: NodeSet, what: str = "features"
-) -> tuple[Any, tuple[str, ...]]:
+def read_features(obj: Any, nodes: NodeSet, what: str = "features") -> tuple[Any, tuple[str, ...]]:
     """Numbers of all nodes: a dense array or a csr_array, one row per node, and column names.
 
     Raises
@@ -164,24 +162,24 @@ def read_features(
     ParameterError
         For a wrong shape, text, missing or infinite values, or nodes without a row.
     """
-    if hasattr(given, "tocsr"):
+    if hasattr(obj, "tocsr"):
         import scipy.sparse as sp
 
-        matrix = sp.csr_array(given.tocsr(), dtype=np.float64, copy=True)
+        matrix = sp.csr_array(obj.tocsr(), dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         _check_rows(matrix.shape, nodes, what)
         if not np.isfinite(matrix.data).all():
             raise ParameterError(f"{what} must be finite: some are NaN or infinite")
         return matrix, ()
-    if _is_table(given):
-        at, rest = _read_rows(given, nodes, what)
+    if _is_table(obj):
+        at, rest = _read_rows(obj, nodes, what)
         _one_row_each(at, nodes, what)
         table = np.empty((len(nodes), rest.width))
         for i, name in enumerate(rest.columns):
             table[at, i] = _numbers(rest.get_column(name), what)
         return table, tuple(rest.columns)
     try:
-        array = np.array(given, dtype=np.float64, order="C")
+        array = np.array(obj, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ParameterError(f"{what} must be numbers, one row per node") from None
     if array.ndim == 1:
@@ -192,23 +190,23 @@ def read_features(
     return array, ()
 
 
-def read_prior(given: Any, nodes: NodeSet, classes: tuple[NodeId, ...]) -> Floats:
+def read_prior(obj: Any, nodes: NodeSet, classes: tuple[NodeId, ...]) -> Floats:
     """Class probabilities of all nodes, one row per node and one column per class."""
-    table, names = read_features(given, nodes, "prior")
+    table, names = read_features(obj, nodes, "prior")
     prior: Floats = np.asarray(table.toarray() if hasattr(table, "tocsr") else table)
-    wanted = [str(name) for name in classes]
+    columns = [str(name) for name in classes]
     if names:
         named = [name.removeprefix("p_") for name in names]
-        if sorted(named) != sorted(wanted):
+        if sorted(named) != sorted(columns):
             raise ParameterError(
-                f"prior needs one column for each class: {', '.join(wanted)}; "
+                f"prior needs one column for each class: {', '.join(columns)}; "
                 f"got {', '.join(names)}"
             )
-        prior = prior[:, [named.index(name) for name in wanted]]
+        prior = prior[:, [named.index(name) for name in columns]]
     if prior.shape[1] != len(classes):
         raise ParameterError(
             f"prior needs one column for each of the {len(classes)} classes "
-            f"({', '.join(wanted[:5])}{', ...' * (len(wanted) > 5)}), got {prior.shape[1]}"
+            f"({', '.join(columns[:5])}{', ...' * (len(columns) > 5)}), got {prior.shape[1]}"
         )
     totals = prior.sum(axis=1)
     if (prior < 0).any() or not (totals > 0).all():
@@ -257,37 +255,36 @@ def _numbers(column: pl.Series, what: str) -> Floats:
 # -- tables with a column of nodes -----------------------------------------------------------------
 
 
-def _is_table(given: Any) -> bool:
-    path = isinstance(given, os.PathLike) or (isinstance(given, str) and _looks_like_a_path(given))
-    return path or (hasattr(given, "columns") and hasattr(given, "shape"))
+def _is_table(obj: Any) -> bool:
+    path = isinstance(obj, os.PathLike) or (isinstance(obj, str) and _looks_like_a_path(obj))
+    return path or (hasattr(obj, "columns") and hasattr(obj, "shape"))
 
 
 def _looks_like_a_path(text: str) -> bool:
     return text.lower().removesuffix(".gz").endswith(_SUFFIXES)
 
 
-def _has_own_index(given: Any) -> bool:
+def _has_own_index(obj: Any) -> bool:
     """Whether this is a pandas Series whose index is not simply 0, 1, 2, ..."""
-    index = getattr(given, "index", None)
-    if not hasattr(given, "tolist") or not hasattr(index, "equals"):
+    index = getattr(obj, "index", None)
+    if not hasattr(obj, "tolist") or not hasattr(index, "equals"):
         return False
     return type(index).__name__ != "RangeIndex"
 
 
-def _read_rows(given: Any, nodes: NodeSet, what: str) -> tuple[Indices, pl.DataFrame]:
+def _read_rows(obj: Any, nodes: NodeSet, what: str) -> tuple[Indices, pl.DataFrame]:
     """The node of each row, and the other columns; those of a text file are text."""
     import polars as pl
 
-    if isinstance(given, str | os.PathLike):
-        frame, is_text = _frame_of(Path(given), nodes)
-        what = f"{what} ({Path(given).name})"
+    if isinstance(obj, str | os.PathLike):
+        frame, is_text = _frame_of(Path(obj), nodes)
+        what = f"{what} ({Path(obj).name})"
     else:
         try:
-            whole = pl.DataFrame(given)
+            frame, is_text = pl.DataFrame(obj), False
         except Exception as error:
             raise InputError(f"{what}: the table cannot be read as columns") from error
-        levels = [name for name in whole.columns if name.startswith("__index_level_")]
-        frame, is_text = whole.drop(levels), False
+        frame = frame.drop([n for n in frame.columns if n.startswith("__index_level_")])
     if frame.width == 0:
         raise InputError(f"{what}: the table has no columns")
     lower = {name.strip().lower(): name for name in reversed(frame.columns)}
@@ -321,9 +318,9 @@ def _frame_of(path: Path, nodes: NodeSet) -> tuple[pl.DataFrame, bool]:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
         raise InputError(f"{path} cannot be read as a table") from error
-    missing = pl.col(pl.String).str.strip_chars()
-    absent = missing.is_in([*MISSING, ""])
-    return frame.with_columns(pl.when(absent).then(None).otherwise(missing).name.keep()), True
+    text = pl.col(pl.String).str.strip_chars()
+    missing = text.is_in([*MISSING, ""])
+    return frame.with_columns(pl.when(missing).then(None).otherwise(text).name.keep()), True
 
 
 def _indices(ids: Iterable[Any], nodes: NodeSet, what: str) -> Indices:

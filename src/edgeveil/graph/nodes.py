@@ -240,15 +240,15 @@ class NodeSet:
         UnknownNodeError
             If the id is not in the (public) set.
         """
-        found = self.find(node)
-        if found is None:
+        place = self.find(node)
+        if place is None:
             hint = ""
             if isinstance(node, str) != (self.kind == "str"):
                 hint = f" (ids here are {'strings' if self.kind == 'str' else 'integers'})"
             elif isinstance(node, str) and (near := self._nearest(node)):
                 hint = f"; did you mean {' or '.join(map(repr, near))}?"
             raise UnknownNodeError(f"{node!r} is not one of the {len(self)} public nodes{hint}")
-        return found
+        return place
 
     def named(self, word: str) -> NodeId:
         """The id that a word stands for, on a command line or in a token.
@@ -348,7 +348,7 @@ class NodeSet:
         ids = sorted(self)
         start = max(0, min(bisect_left(ids, name) - _LOOKED_AT // 2, len(ids) - _LOOKED_AT))
         lower = {str(node).lower(): str(node) for node in ids[start : start + _LOOKED_AT]}
-        return [lower[found] for found in get_close_matches(name.lower(), lower)]
+        return [lower[near] for near in get_close_matches(name.lower(), lower)]
 
     def _refuse_repeats(self) -> None:
         ids = self.ids

@@ -159,30 +159,30 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
 # -- dicts -----------------------------------------------------------------------------------
 
 
-def _graph_of_dict(given: Mapping[Any, Any], reading: Reading, directed: Directed) -> Graph:
+def _graph_of_dict(obj: Mapping[Any, Any], reading: Reading, directed: Directed) -> Graph:
     """Read a dict of lists of neighbours, or nodes and links as d3 and networkx write JSON."""
-    links = given.get("links", given.get("edges"))
-    if isinstance(given.get("nodes"), list) and isinstance(links, list):
-        found = _read_node_link(given, links)
+    links = obj.get("links", obj.get("edges"))
+    if isinstance(obj.get("nodes"), list) and isinstance(links, list):
+        edges = _read_node_link(obj, links)
     else:
-        if _are_columns(given):
-            return read_table(dict(given), reading, directed=directed == "keep")
-        found = _read_neighbours(given, as_text=reading.as_text)
+        if _are_columns(obj):
+            return read_table(dict(obj), reading, directed=directed == "keep")
+        edges = _read_neighbours(obj, as_text=reading.as_text)
         # it does not say whether it is directed
-        found = found._replace(directed=directed == "keep")
+        edges = edges._replace(directed=directed == "keep")
     if not reading.one_kind:
-        refuse_two_kinds("the dict", len(found.ids), lambda: [(found.u, found.v)])
-    return _graph_of(found, reading.nodes, directed, "the dict")
+        refuse_two_kinds("the dict", len(edges.ids), lambda: [(edges.u, edges.v)])
+    return _graph_of(edges, reading.nodes, directed, "the dict")
 
 
-def _are_columns(given: Mapping[Any, Any]) -> bool:
+def _are_columns(obj: Mapping[Any, Any]) -> bool:
     """Whether the keys are names of columns of equal length, and no ids."""
-    names = list(given)
+    names = list(obj)
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
         return False
     if not (likely_pair(names, roles_only=True) or is_header_of_ids(names[:2])):
         return False
-    columns = list(given.values())
+    columns = list(obj.values())
     if not all(
         isinstance(column, Sequence) and len(column) == len(columns[0]) for column in columns
     ):
@@ -190,13 +190,13 @@ def _are_columns(given: Mapping[Any, Any]) -> bool:
     return not any(name in column for name in names for column in columns)
 
 
-def _read_neighbours(given: Mapping[Any, Any], *, as_text: bool) -> _Found:
+def _read_neighbours(obj: Mapping[Any, Any], *, as_text: bool) -> _Edges:
     """Edges from every key to each of its neighbours, which may be keys of a dict themselves."""
     u: list[int] = []
     v: list[int] = []
     weighted = 0
     index: dict[Any, int] = {}
-    for node, neighbours in given.items():
+    for node, neighbours in obj.items():
         if not isinstance(neighbours, Collection) or isinstance(neighbours, str):
             raise InputError("a dict is read as a graph if it maps each id to a list of ids")
         own = index.setdefault(str(node) if as_text else node, len(index))
@@ -209,17 +209,17 @@ def _read_neighbours(given: Mapping[Any, Any], *, as_text: bool) -> _Found:
         if isinstance(neighbours, Mapping):
             weights = filter(is_weight, neighbours.values())
             weighted += sum(weight_of(weight) != 1 for weight in weights)
-    if any(isinstance(key, str) for key in given) and not all(isinstance(i, str) for i in index):
+    if any(isinstance(key, str) for key in obj) and not all(isinstance(i, str) for i in index):
         raise InputError(
             "the dict has text as keys (JSON has no other) and other ids in its lists: say "
             "ids='text'"
         )
-    return _Found(False, np.array(u, np.int64), np.array(v, np.int64), list(index), False, weighted)
+    return _Edges(False, np.array(u, np.int64), np.array(v, np.int64), list(index), False, weighted)
 
 
-def _read_node_link(given: Mapping[Any, Any], links: list[Any]) -> _Found:
+def _read_node_link(obj: Mapping[Any, Any], links: list[Any]) -> _Edges:
     try:
-        index = {node["id"]: i for i, node in enumerate(given["nodes"])}
+        index = {node["id"]: i for i, node in enumerate(obj["nodes"])}
         u, v = (
             np.array([index[link[end]] for link in links], np.int64) for end in ("source", "target")
         )
@@ -229,13 +229,13 @@ def _read_node_link(given: Mapping[Any, Any], links: list[Any]) -> _Found:
             "id, every link with the ids of its source and its target"
         ) from error
     weighted = sum(weight_of(link) != 1 for link in links)
-    return _Found(given.get("directed") is True, u, v, list(index), False, weighted)
+    return _Edges(obj.get("directed") is True, u, v, list(index), False, weighted)
 
 
 # -- graphs of other libraries ------------------------------------------------------------
 
 
-class _Found(NamedTuple):
+class _Edges(NamedTuple):
     """Edges as indices in the ids; `numbered`: ids are 0 .. n-1, which a node list may name."""
 
     directed: bool
@@ -246,33 +246,33 @@ class _Found(NamedTuple):
     weighted: int
 
 
-def _read_networkx(graph: Any) -> _Found:
+def _read_networkx(graph: Any) -> _Edges:
     """Read a networkx graph, multigraphs too; ids are its nodes."""
     index = {node: i for i, node in enumerate(graph)}
     edges = list(graph.edges(data="weight", default=1))
     u, v = (np.fromiter((index[edge[k]] for edge in edges), np.int64, len(edges)) for k in (0, 1))
     weighted = sum(weight != 1 for _, _, weight in edges)
-    return _Found(graph.is_directed(), u, v, list(index), False, weighted)
+    return _Edges(graph.is_directed(), u, v, list(index), False, weighted)
 
 
-def _read_igraph(graph: Any) -> _Found:
+def _read_igraph(graph: Any) -> _Edges:
     """Read an igraph graph; ids are the vertex attribute ``name`` if there is one."""
     weights = graph.es["weight"] if "weight" in graph.es.attributes() else ()
     weighted = sum(weight not in (None, 1) for weight in weights)
     named = "name" in graph.vs.attributes()
     ids = graph.vs["name"] if named else range(graph.vcount())
     u, v = _pairs(graph.get_edgelist(), graph.ecount())
-    return _Found(graph.is_directed(), u, v, ids, not named, weighted)
+    return _Edges(graph.is_directed(), u, v, ids, not named, weighted)
 
 
-def _read_networkit(graph: Any) -> _Found:
+def _read_networkit(graph: Any) -> _Edges:
     """Read a networkit graph; ids are its node numbers, without those removed."""
     weights = graph.iterEdgesWeights() if graph.isWeighted() else ()
     weighted = sum(weight != 1 for _, _, weight in weights)
     ids = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())
     u, v = _pairs(graph.iterEdges(), graph.numberOfEdges())
     u, v = np.searchsorted(ids, u), np.searchsorted(ids, v)
-    return _Found(graph.isDirected(), u, v, ids, True, weighted)
+    return _Edges(graph.isDirected(), u, v, ids, True, weighted)
 
 
 def _pairs(edges: Any, count: int) -> tuple[Array, Array]:
@@ -280,37 +280,37 @@ def _pairs(edges: Any, count: int) -> tuple[Array, Array]:
     return ends[::2], ends[1::2]
 
 
-def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: str) -> Graph:
+def _graph_of(edges: _Edges, nodes: NodeSet | None, directed: Directed, what: str) -> Graph:
     """Build the graph on the node list, which must hold all ids, or on its ids.
 
     Names are sorted: libraries keep nodes in the order in which edges first named them, so the
     order of a release's columns would reveal edges.
     """
-    if found.directed and directed == "refuse":
+    if edges.directed and directed == "refuse":
         raise InputError(
             'the graph is directed; pass directed="ignore" to read every arc as an undirected '
             'edge, or "keep" to keep directions, for suggestions'
         )
-    if directed == "keep" and not found.directed:
+    if directed == "keep" and not edges.directed:
         raise InputError("the graph is undirected: there are no directions to keep")
-    u, v, own = found.u, found.v, node_set(found.ids)
-    if found.numbered:
-        on = row_nodes(len(own), own if nodes is None else nodes, what)
+    u, v, own = edges.u, edges.v, node_set(edges.ids)
+    if edges.numbered:
+        node_ids = row_nodes(len(own), own if nodes is None else nodes, what)
     else:
         if nodes is not None and (nodes.kind == "str") != (own.kind == "str"):
             nodes, own = nodes.as_text(), own.as_text()
-        on = node_set(sorted(own)) if nodes is None else nodes
-        place: dict[NodeId, int] = {node: i for i, node in enumerate(on)}
-        move = np.fromiter((place.get(node, -1) for node in own), np.int64, len(own))
-        outside = int((move < 0).sum())
+        node_ids = node_set(sorted(own)) if nodes is None else nodes
+        place: dict[NodeId, int] = {node: i for i, node in enumerate(node_ids)}
+        index = np.fromiter((place.get(node, -1) for node in own), np.int64, len(own))
+        outside = int((index < 0).sum())
         if outside:
             raise InputError(f"{outside} nodes of the graph are not in the node list")
-        u, v = move[u], move[v]
+        u, v = index[u], index[v]
     return Graph.from_edges(
         u,
         v,
-        on,
-        weighted=found.weighted,
+        node_ids,
+        weighted=edges.weighted,
         nodes_from_edges=nodes is None,
         directed=directed == "keep",
     )

@@ -124,34 +124,34 @@ def read_graph(
     path = Path(path)
     check_directed(directed)
     as_text = check_ids(ids)
-    given = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
+    options = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
     if path.is_dir():
-        _only(given | {"nodes": nodes}, (), "a saved graph")
+        _refuse_others(options | {"nodes": nodes}, (), "a saved graph")
         graph = open_graph(path)
         if directed == "keep" and not graph.directed:
             raise InputError(f"the graph in {path} was saved without directions: none can be kept")
         return with_text_ids(graph) if as_text else graph
     suffix = suffix_of(path)
-    known = (*TEXT, ".mtx") if is_gzip(path) else (*TEXT, *PARQUET, ".mat", ".mtx")
+    suffixes = (*TEXT, ".mtx") if is_gzip(path) else (*TEXT, *PARQUET, ".mat", ".mtx")
     check_readable(path)
-    if suffix not in known:
+    if suffix not in suffixes:
         raise InputError(
-            f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
+            f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(suffixes)}"
             f" and folders of edgeveil.save_graph. {_how_to_convert(path)}"
         )
     node_set = read_nodes(nodes, ids=ids)
     if suffix == ".mat":
-        _only(given, ("key",), "a .mat file")
+        _refuse_others(options, ("key",), "a .mat file")
         key, matrix = load_adjacency(path) if key is None else (key, load_mat(path, key))
         graph = read_matrix(matrix, nodes=node_set, directed=directed, what=f"{key} in {path}")
         return with_text_ids(graph) if as_text else graph
     if suffix == ".mtx":
-        _only(given, (), "a MatrixMarket file")
+        _refuse_others(options, (), "a MatrixMarket file")
         graph = read_matrix_market(path, nodes=node_set, directed=directed)
         return with_text_ids(graph) if as_text else graph
     if suffix in PARQUET:
-        _only(given, ("columns",), "a Parquet file")
-    _only(given, ("header", "columns", "delimiter"), "a text file")
+        _refuse_others(options, ("columns",), "a Parquet file")
+    _refuse_others(options, ("header", "columns", "delimiter"), "a text file")
     reading = Reading(
         nodes=node_set,
         header=header,
@@ -172,9 +172,9 @@ def read_graph(
 def check_edge_list(path: Path) -> None:
     """Refuse a file that `chunks_of` does not read."""
     check_readable(path)
-    known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
-    if suffix_of(path) not in known:
-        raise InputError(f"{path} is no list of edges; known are {', '.join(known)}")
+    suffixes = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
+    if suffix_of(path) not in suffixes:
+        raise InputError(f"{path} is no list of edges; known are {', '.join(suffixes)}")
 
 
 def chunks_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Chunk]:
@@ -211,14 +211,15 @@ def _how_to_convert(path: Path) -> str:
             "Read others with their own library, pass what that gives to edgeveil.as_graph, and "
             "save it as a folder (edgeveil.save_graph)"
         )
-    made = read.format(repr(str(path)))
     folder = repr(str(path.with_suffix(".graph")))
-    code = f"import edgeveil, {module}; edgeveil.save_graph(edgeveil.as_graph({made}), {folder})"
+    graph = f"edgeveil.as_graph({read.format(repr(str(path)))})"
+    code = f"import edgeveil, {module}; edgeveil.save_graph({graph}, {folder})"
     quoted = shlex.quote(code) if set(code) & set('"$`\\!%') else f'"{code}"'
     return f"This command converts it: python -c {quoted}"
 
 
-def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
-    for name, value in given.items():
+def _refuse_others(options: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
+    """Refuse options that are given but have no meaning for this format."""
+    for name, value in options.items():
         if value is not None and name not in allowed:
             raise ParameterError(f"{name}= has no meaning for {what}")

@@ -80,10 +80,10 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
         kind, first_seen = graph.nodes.kind, graph.first_seen
         if first_seen is not None:
             arrays["first_seen"] = first_seen
-        for name in _names_of(kind, first_seen=first_seen is not None):
+        dated, directed, n = first_seen is not None, graph.directed, graph.n_nodes
+        for name in _names_of(kind, first_seen=dated):
             save_array(new / f"{name}.npy", arrays[name])
-        about = new, kind, graph.n_nodes, graph.read_report
-        describe_folder(*about, directed=graph.directed, first_seen=first_seen is not None)
+        describe_folder(new, kind, n, graph.read_report, directed=directed, first_seen=dated)
         replace_folder(work, path)
     except OSError as error:
         reason = error.strerror or "the disk refused"
@@ -171,8 +171,8 @@ def save_array(file: Path, array: npt.NDArray[Any]) -> None:
     """
     array = np.ascontiguousarray(array)
     with file.open("wb") as handle:
-        about = np.lib.format.header_data_from_array_1_0(array)
-        np.lib.format.write_array_header_1_0(handle, about)
+        header = np.lib.format.header_data_from_array_1_0(array)
+        np.lib.format.write_array_header_1_0(handle, header)
         handle.write(array.data)
         flush(handle)
 
@@ -190,8 +190,8 @@ def appendable(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[byte
         yield handle
         length = (handle.seek(0, 2) - _HEAD) // dtype.itemsize
         handle.seek(0)
-        about = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
-        np.lib.format.write_array_header_1_0(handle, about)
+        header = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+        np.lib.format.write_array_header_1_0(handle, header)
         assert handle.tell() == _HEAD
         flush(handle)
 
@@ -278,12 +278,12 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     description = description_of(path)
     damaged = InputError(f"the graph in {path} is damaged: graph.json is not complete")
     try:
-        n, kind, listed = description["n_nodes"], description["ids"], description["arrays"]
+        n, kind, described = description["n_nodes"], description["ids"], description["arrays"]
         first_seen = description["version"] == _FIRST_SEEN
         directed = description["directed"] if first_seen else description["version"] == _DIRECTED
         names = _names_of(kind, first_seen=first_seen)
         read_report = ReadReport(**description["read_report"])
-        arrays = {name: open_array(path, name, listed[name], verify=verify) for name in names}
+        arrays = {name: open_array(path, name, described[name], verify=verify) for name in names}
     except (KeyError, TypeError) as error:
         raise damaged from error
     ids: Arrays = {name: arrays[name] for name in _ARRAYS_OF_IDS[kind]}
@@ -293,9 +293,13 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         ids = {"n": np.array(n, dtype=np.int64)}
     try:
         nodes = NodeSet.from_arrays(kind, ids)
-        rows, first_seen_array = (arrays["indptr"], arrays["indices"]), arrays.get("first_seen")
         graph = Graph(
-            *rows, nodes, read_report, directed=bool(directed), first_seen=first_seen_array
+            arrays["indptr"],
+            arrays["indices"],
+            nodes,
+            read_report,
+            directed=bool(directed),
+            first_seen=arrays.get("first_seen"),
         )
     except (InputError, IndexError) as error:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
@@ -320,10 +324,10 @@ def description_of(path: Path) -> dict[str, Any]:
     foreign = InputError(f"{path} is no saved graph: its graph.json was not written by edgeveil")
     try:
         description = json.loads(text)
-        known, version = description["format"] == _FORMAT, description["version"]
+        is_ours, version = description["format"] == _FORMAT, description["version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise foreign from error
-    if not known:
+    if not is_ours:
         raise foreign
     if version not in (_UNDIRECTED, _DIRECTED, _FIRST_SEEN):
         raise InputError(
@@ -383,11 +387,11 @@ def _are_texts(nodes: NodeSet) -> bool:
 def _is_sound(graph: Graph) -> bool:
     """Whether CSR arrays that are in range are those of a simple graph."""
     rows, first_seen = np.repeat(np.arange(graph.n_nodes), graph.degrees), graph.first_seen
-    made = Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed)
+    simple = Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed)
     if first_seen is not None and not graph.directed:
         # entries sorted by column and row are the reversed edges
         turned = first_seen[np.lexsort((rows, graph.indices))]
         # In a history, an edge to who was forgotten and has returned is UNKNOWN in that direction
         if np.any((turned != first_seen) & (turned != UNKNOWN) & (first_seen != UNKNOWN)):
             return False
-    return replace(made, first_seen=first_seen) == graph
+    return replace(simple, first_seen=first_seen) == graph

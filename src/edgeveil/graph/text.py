@@ -2,9 +2,9 @@
 
 The layout is detected from the first lines. Then up to three attempts: polars parses the bytes as
 two integer columns (enough for nearly every file of integers, in 0.4 of the time of the second),
-and is believed if no id has a sign or zeros that this drops;
-it parses them as strings, without comments and blank lines if need be; a Python loop over the
-lines finds the first bad one for the error message.
+and is believed if no id has a sign or zeros that this drops; it parses them as strings, without
+comments and blank lines if need be; a Python loop over the lines finds the first bad one for the
+error message.
 """
 
 from __future__ import annotations
@@ -89,10 +89,11 @@ def text_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Ch
     for line, block in lines.whole_lines(path, size) if size else [(1, lines.content(path))]:
         body = block
         if layout is None:
-            found = _layout_of(path, block, reading)
-            if not found.sample:  # no edge yet
+            first_layout = _layout_of(path, block, reading)
+            if not first_layout.sample:  # no edge yet
                 continue
-            body, layout = block[found.body :], found  # no copy if that is the whole block
+            layout = first_layout
+            body = block[layout.body :]  # no copy if that is the whole block
             del block
         else:
             layout = replace(layout, line=line)
@@ -115,8 +116,8 @@ def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     rows = [lines.fields(line, delimiter) for _, line, _ in head]
     if header is None:
         # Two ids of the node list are an edge, whatever their names.
-        known = nodes is not None and all(name in nodes for name in rows[0][:2])
-        header = not known and (reading.by_name or _has_header(rows))
+        are_nodes = nodes is not None and all(name in nodes for name in rows[0][:2])
+        header = not are_nodes and (reading.by_name or _has_header(rows))
     names = rows.pop(0) if header else None
     body, _, line = head[int(header)] if rows else (len(data), "", 1)
     width = len(names or rows[0])
@@ -205,12 +206,12 @@ def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
     """Parse lines: two columns of integers, or indexed names."""
 
     def explain(error: RowError) -> InputError:
-        wanted = iter(error.rows[:SHOWN].tolist())
-        row, numbers = next(wanted), []
+        wrong_rows = iter(error.rows[:SHOWN].tolist())
+        row, numbers = next(wrong_rows), []
         for i, (number, *_) in enumerate(lines.data_lines(body)):
             if i == row:
                 numbers.append(layout.line - 1 + number)
-                if (row := next(wanted, -1)) < 0:
+                if (row := next(wrong_rows, -1)) < 0:
                     break
         numbers = numbers or [layout.line - 1]
         hint = _maybe_header(layout, reading.nodes) if error.row == 0 else ""
@@ -331,9 +332,9 @@ def _explain(body: bytes, layout: Layout) -> None:
     """Raise for the first line that is not UTF-8, has too few or many fields, or no id."""
     for number, _, line in lines.data_lines(body):
         where = f"{layout.path}, line {layout.line - 1 + number}"
-        found = lines.fields(lines.decode(line, where), layout.delimiter)
-        if len(found) != layout.width:
+        row = lines.fields(lines.decode(line, where), layout.delimiter)
+        if len(row) != layout.width:
             like = "the header" if layout.names else "the first line"
-            raise InputError(f"{where}: {len(found)} fields where {like} has {layout.width}")
-        if not (found[layout.first] and found[layout.second]):
+            raise InputError(f"{where}: {len(row)} fields where {like} has {layout.width}")
+        if not (row[layout.first] and row[layout.second]):
             raise InputError(f"{where}: an id is empty")
