@@ -20,19 +20,19 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import InputError
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.nodes import MISSING, NodeSet
 from edgeveil.graph.objects import as_graph
 from edgeveil.graph.read import read_graph
 from edgeveil.graph.saved import open_graph, save_graph
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 
-# what a text file cannot hold: line breaks, and blanks that are trimmed; "nan" is no id
+# what a text file cannot hold: line breaks, and blanks that are trimmed; "NA" is no id
 names = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Z")), min_size=1, max_size=6
-).filter(lambda name: name.lower() != "nan")
+).filter(lambda name: name not in MISSING)
 plain_names = st.from_regex(r"[a-zA-Z][a-z0-9_.-]{0,8}", fullmatch=True).filter(
-    lambda name: name.lower() != "nan"
+    lambda name: name not in MISSING
 )
 integers = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 40)
 
