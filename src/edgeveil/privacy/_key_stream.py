@@ -322,17 +322,17 @@ class NoiseRows(_NeverCopied):
     def __init__(self, secret: bytes, names: Sequence[int] | NDArray[np.integer]) -> None:
         self._secret, self._key = secret, _tagged(secret, _TAG_ROWS)
         self._process = _process()
-        given = np.asarray(names)
-        if given.size and given.dtype.kind not in "iu":  # 0.2 and 0.7 would be one name
+        numbers = np.asarray(names)
+        if numbers.size and numbers.dtype.kind not in "iu":  # 0.2 and 0.7 would be one name
             raise ParameterError("rows are named by whole numbers")
-        self.names = given.astype(np.int64)  # a copy
+        self.names = numbers.astype(np.int64)  # a copy
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, some: slice) -> NoiseRows:
+    def __getitem__(self, rows: slice) -> NoiseRows:
         self._check()  # the slice would belong to this process
-        return NoiseRows(self._secret, self.names[some])
+        return NoiseRows(self._secret, self.names[rows])
 
     def row(self, i: int, position: int = 0) -> KeyStream:
         """The stream of one row, from word `position` on, which is even."""

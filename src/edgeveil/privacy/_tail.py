@@ -91,14 +91,14 @@ def draw_tail(
         lazy = lengths + (EXCEEDANCE_COST * law.most + ROW_COST) <= width
         lazy |= densely is False
         counts = lazy * (2 * lengths + law.words)
-    found: list[Rows] = []
+    parts: list[Rows] = []
     for group in _groups(lazy, counts):
         part, streams = given.part(group), noises[group]
         if law is not None and lazy[group.start]:
-            found.append(_draw_lazily(part, law, calibration, threshold, streams))
+            parts.append(_draw_lazily(part, law, calibration, threshold, streams))
         else:
-            found += _draw_densely(part, width, calibration, threshold, streams)
-    return _joined(found)
+            parts += _draw_densely(part, width, calibration, threshold, streams)
+    return _joined(parts)
 
 
 def _check(rows: Rows, width: int, calibration: Calibration, threshold: float) -> None:
@@ -193,10 +193,10 @@ def _draw_lazily(
     noisy = _add_noise(values, calibration, gathered)
     zeros = _exceedances(law, calibration, for_zeros, 2 * np.diff(starts), noises)
     most = int(np.count_nonzero(noisy >= threshold) + len(zeros.values))
-    found = Rows(np.empty(most, dtype=np.int64), np.empty(most), np.empty_like(starts))
-    merge_rows(positions, noisy, starts, zeros, threshold, found)
-    used = found.starts[-1]
-    return Rows(found.positions[:used].copy(), found.values[:used].copy(), found.starts)
+    merged = Rows(np.empty(most, dtype=np.int64), np.empty(most), np.empty_like(starts))
+    merge_rows(positions, noisy, starts, zeros, threshold, merged)
+    used = merged.starts[-1]
+    return Rows(merged.positions[:used].copy(), merged.values[:used].copy(), merged.starts)
 
 
 def _exceedances(
@@ -214,7 +214,7 @@ def _exceedances(
     positions = np.empty((len(words), law.most), dtype=np.int64)
     counts, used = np.empty((2, len(words)), dtype=np.int64)
     sample_positions(words, law.for_loops(), positions, counts, used)
-    found = [row[:count] for row, count in zip(positions, counts.tolist(), strict=True)]
+    of_rows = [row[:count] for row, count in zip(positions, counts.tolist(), strict=True)]
     pairs = [
         row[first : first + 2 * max(count, 0)]
         for row, first, count in zip(words, used.tolist(), counts.tolist(), strict=True)
@@ -222,16 +222,16 @@ def _exceedances(
     for i in np.flatnonzero(counts < 0).tolist():
         begin = int(skip[i])
         exact, used[i] = exact_positions(law, noises, i, begin)
-        found[i] = np.array(exact, dtype=np.int64)
+        of_rows[i] = np.array(exact, dtype=np.int64)
         after = range(begin + int(used[i]), begin + int(used[i]) + 2 * len(exact))
         pairs[i] = np.array([noises.word(i, index) for index in after], dtype=np.uint64)
-    starts = np.cumsum([0, *map(len, found)])
+    starts = np.cumsum([0, *map(len, of_rows)])
     own = np.concatenate(pairs)
     own[::2] &= _NO_SIGN  # an excess is a draw without its sign
     drawn = _Gathered(own, noises, starts, skip + used)
     # Exact: the threshold has less than 53 bits (`count_law`).
     at_threshold = np.full(starts[-1], float(law.threshold) * 2.0**calibration.step_log2)
-    return Rows(np.concatenate(found), _add_noise(at_threshold, calibration, drawn), starts)
+    return Rows(np.concatenate(of_rows), _add_noise(at_threshold, calibration, drawn), starts)
 
 
 def _draw_densely(
@@ -240,13 +240,13 @@ def _draw_densely(
     """Each row with all of its noise, some coordinates at a time."""
     for i in range(len(noises)):
         stream, given = noises.row(i), rows.part(slice(i, i + 1))
-        found = []
+        chunks = []
         for first in range(0, width, DENSE_CHUNK):
             chunk = np.zeros(min(DENSE_CHUNK, width - first))
             here = slice(*np.searchsorted(given.positions, (first, first + len(chunk))))
             chunk[given.positions[here] - first] = given.values[here]
             noisy = _add_noise(chunk, calibration, stream)
             kept = np.flatnonzero(noisy >= threshold)
-            found.append(Rows(kept + first, noisy[kept], np.array([0, len(kept)])))
-        positions, values, _ = _joined(found)
+            chunks.append(Rows(kept + first, noisy[kept], np.array([0, len(kept)])))
+        positions, values, _ = _joined(chunks)
         yield Rows(positions, values, np.array([0, len(values)]))

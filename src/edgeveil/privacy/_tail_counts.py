@@ -68,9 +68,9 @@ class CountLaw:
         """The count for the uniform whose first ``size`` bits are ``word``."""
         prefix, count = word, size
         while True:
-            found = _least_above(self, prefix, count)
-            if found is not None:
-                return found
+            least = _least_above(self, prefix, count)
+            if least is not None:
+                return least
             prefix, count = prefix << size | bits(size), count + size
 
 

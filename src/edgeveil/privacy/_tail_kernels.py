@@ -61,11 +61,11 @@ def merge_rows(
     starts: Any,  # IN   (rows + 1)
     zeros: Any,  # IN   positions, values and starts of the zeros that reach the threshold
     threshold: Any,
-    found: Any,  # OUT  positions, values and starts (rows + 1) of what is kept
+    kept: Any,  # OUT  positions, values and starts (rows + 1)
 ) -> None:
     """What reaches the threshold: given values, and zeros at positions that have no value."""
     zero_positions, zero_values, zero_starts = zeros
-    out_positions, out_values, out_starts = found
+    out_positions, out_values, out_starts = kept
     used = 0
     out_starts[0] = 0
     for i in range(len(starts) - 1):

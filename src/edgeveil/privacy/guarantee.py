@@ -188,14 +188,14 @@ class Guarantee:
             verb = "start at" if self.known_edges == "outgoing" else "touch"
             who = "Show each list only to the member it was made for"
             what = f"every edge that does not {verb} that member"
-        how = f"with or without the edge, no outcome's probability changes by more than {factor}"
+        claim = f"with or without the edge, no outcome's probability changes by more than {factor}"
         if self.epsilon == 0:
-            how = (
+            claim = (
                 "no such edge is used, so this costs nothing; a list holds only what its member "
                 "knows already"
             )
         if self.model == "joint" and self.collusion == "shared" and self.epsilon:
-            how += (
+            claim += (
                 "; members who combine their lists learn no more than that about edges that touch "
                 "none of them"
             )
@@ -208,7 +208,7 @@ class Guarantee:
                 " This covers all lists of the series together; since when two people are "
                 f"connected is protected at less than epsilon = {2 * self.epsilon:.15g}."
             )
-        return f"{who}. Protected: {what}, at {strength}: {how}.{together}{promise}"
+        return f"{who}. Protected: {what}, at {strength}: {claim}.{together}{promise}"
 
     def _if_combined(self) -> str:
         if self.model != "joint" or self.collusion == "shared" or not self.epsilon:

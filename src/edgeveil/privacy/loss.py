@@ -74,9 +74,9 @@ def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
     calibration = first.calibration
     t, reach = calibration.scale, threshold_in_steps(first.threshold, calibration)
     loss, positions, seen, starts = 0.0, list[int](), list[int](), [0]
-    for one, other in zip(_steps_of_rows(first), _steps_of_rows(second), strict=True):
-        for position in sorted(one.keys() | other.keys()):
-            x, y = one.get(position, 0), other.get(position, 0)
+    for xs, ys in zip(_steps_of_rows(first), _steps_of_rows(second), strict=True):
+        for position in sorted(xs.keys() | ys.keys()):
+            x, y = xs.get(position, 0), ys.get(position, 0)
             z = max(x, reach)
             of_seen = (abs(z - y) - abs(z - x)) / t
             of_below = log_below(reach - x, t) - log_below(reach - y, t)

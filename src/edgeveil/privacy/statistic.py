@@ -63,13 +63,13 @@ class Statistic:
         """Privacy loss of one row."""
         if self.noise_only:
             return Fraction(0)
-        given = self.calibration if isinstance(self.calibration, tuple) else (self.calibration,)
-        return max((Fraction(c.epsilon) for c in given), default=Fraction(0))
+        each = self.calibration if isinstance(self.calibration, tuple) else (self.calibration,)
+        return max((Fraction(c.epsilon) for c in each), default=Fraction(0))
 
     def of_rows(self) -> tuple[Calibration, ...]:
         """One calibration for each row."""
-        given = self.calibration
-        return given if isinstance(given, tuple) else (given,) * len(self.values)
+        each = self.calibration
+        return each if isinstance(each, tuple) else (each,) * len(self.values)
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
             width = before + statistic.values.shape[1]
             begun[statistic.rounds_of] = noise, width
             # Every coordinate of every round is rounded to the lattice, unless it is whole
-            each = noise if isinstance(noise, tuple) else (noise,)
-            if any(not one.whole and width > one.coordinates for one in each):
+            calibrations = noise if isinstance(noise, tuple) else (noise,)
+            if any(not c.whole and width > c.coordinates for c in calibrations):
                 raise ParameterError(
                     "the noise of rounds is calibrated for too few coordinates: those of all "
                     f"rounds count together, {width} so far"
@@ -294,10 +294,10 @@ def _single_rows(statistic: Statistic | Tail) -> Iterator[Any]:
 def _read_only(values: Rows) -> Rows:
     """The same memory; the array, and those that it is a view of, become read-only."""
     released = values.view()
-    given: Any = values
-    while isinstance(given, np.ndarray):
-        given.flags.writeable = False
-        given = given.base
+    owner: Any = values
+    while isinstance(owner, np.ndarray):
+        owner.flags.writeable = False
+        owner = owner.base
     return released
 
 
