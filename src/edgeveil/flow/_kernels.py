@@ -251,6 +251,6 @@ def unload_exact(
     for node in range(len(layout.row_of)):
         v = layout.row_of[node]
         for lane in lanes:
-            here = component[v] == own[lane]
-            held = (g[v, lane] + level[lane]) * layout.degree[v]
-            out[lane, node] = max(held, 0.0) if here else 0.0
+            reached = component[v] == own[lane]
+            mass = (g[v, lane] + level[lane]) * layout.degree[v]
+            out[lane, node] = max(mass, 0.0) if reached else 0.0

@@ -108,15 +108,15 @@ def _spread_lists(
 ) -> None:
     """Add the weight of each friend to all of its neighbours, then halve the friends' sums."""
     for i in range(len(out)):
-        sums, its = out[i], range(starts[i], starts[i + 1])
+        sums, friends = out[i], range(starts[i], starts[i + 1])
         sums[:] = 0.0
         # The sums are exact, so their order does not matter.
-        for k in its:
+        for k in friends:
             weight, theirs = weights[k], indices[indptr[lists[k]] : indptr[lists[k] + 1]]
             for j in range(len(theirs)):
                 sums[np.uint64(theirs[j])] += weight  # unsigned: no test for indices from the end
         # An edge between two friends moves both of their sums; an edge to a stranger only one.
-        for k in its:
+        for k in friends:
             sums[lists[k]] /= 2
 
 
@@ -146,19 +146,19 @@ def _tails(
     places, sums = np.empty(room, dtype=indices.dtype), np.empty(room)
     by_node = np.zeros(0)  # (n), made when first needed
     for i in range(m):
-        here = slice(starts[i], starts[i + 1])
-        own, theirs, paths = lists[here], weights[here], np.int64(0)
+        friends = slice(starts[i], starts[i + 1])
+        own, theirs, paths = lists[friends], weights[friends], np.int64(0)
         for k in range(len(own)):
             paths += indptr[own[k] + 1] - indptr[own[k]]
         if first_seen is not None:
-            window = first_seen, own_first_seen[here], since[i], until
-            keys, found = _collect(indptr, indices, own, theirs, paths, n, window)
+            window = first_seen, own_first_seen[friends], since[i], until
+            keys, totals = _collect(indptr, indices, own, theirs, paths, n, window)
         elif paths < n:
-            keys, found = _collect(indptr, indices, own, theirs, paths, n, None)
+            keys, totals = _collect(indptr, indices, own, theirs, paths, n, None)
         else:
             if len(by_node) == 0:
                 by_node = np.full(n, -1.0)
-            keys, found = _collect_many(indptr, indices, own, theirs, by_node)
+            keys, totals = _collect_many(indptr, indices, own, theirs, by_node)
         if used + len(keys) > len(places):
             room = 2 * (used + len(keys))
             more_places, more_sums = np.empty(room, dtype=indices.dtype), np.empty(room)
@@ -171,7 +171,7 @@ def _tails(
             while at < len(own) and own[at] < key:
                 at += 1
             if key != sources[i] and not (at < len(own) and own[at] == key):
-                places[used], sums[used] = key, found[k]
+                places[used], sums[used] = key, totals[k]
                 used += 1
         begins[i + 1] = used
     return places[:used], sums[:used], begins

@@ -235,9 +235,9 @@ def run_blocks(
             recursion.residual,
         )
         return
-    made = cache(partial(CappedBlock, layout, recursion))  # by width: their memory is reused
+    block_for = cache(partial(CappedBlock, layout, recursion))  # by width: memory is reused
     for part, loops in blocks(len(starts)):
-        block = made(loops)
+        block = block_for(loops)
         block.load(starts[part])
         block.rounds(recursion.rounds)
         yield part, block, block.columns
@@ -283,7 +283,7 @@ class CappedBlock(Block):
             self.spare = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
         at_once = max(1, _ENTRIES_PER_CALL // max(1, len(self.layout.indices)))
         while rounds > 0:
-            now = min(rounds, at_once)
+            count = min(rounds, at_once)
             self.loops.capped_rounds(
                 self.layout,
                 self.slot,
@@ -292,13 +292,13 @@ class CappedBlock(Block):
                 edge_cap,
                 recursion.follow,
                 float(recursion.lazy),
-                now,
+                count,
                 self.g,
                 self.spare,
             )
-            if now % 2:
+            if count % 2:
                 self.g, self.spare = self.spare, self.g
-            rounds -= now
+            rounds -= count
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
         """One sweep of projected over-relaxation."""
