@@ -119,11 +119,11 @@ def is_own_folder(folder: Path) -> bool:
 
     And whether only that user may write to it.
     """
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         return False
     return not hasattr(os, "geteuid") or (
-        about.st_uid == os.geteuid() and not about.st_mode & 0o022
+        status.st_uid == os.geteuid() and not status.st_mode & 0o022
     )
 
 
@@ -132,10 +132,10 @@ def why_replaceable(folder: Path) -> str:
     if not hasattr(os, "geteuid"):
         return ""
     for above in folder.resolve().parents:
-        about = above.stat()
-        if about.st_uid not in (0, os.geteuid()):
+        status = above.stat()
+        if status.st_uid not in (0, os.geteuid()):
             return f"{above} belongs to another user"
         # In a sticky folder (/tmp) users can only rename what they own.
-        if about.st_mode & 0o022 and not about.st_mode & stat.S_ISVTX:
+        if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
             return f"others can write to {above}"
     return ""

@@ -91,8 +91,8 @@ def loops_changed() -> bool:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    about = path.stat()
-    return about.st_mtime_ns, about.st_size, about.st_ino
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 # -- the cache ---------------------------------------------------------------------------------
@@ -120,12 +120,12 @@ def kept() -> Kept:
     prefix = f"edgeveil-loops-{place}-"
     if chosen := os.environ.get(VARIABLE):
         return _in(Path(chosen), prefix, digest)
-    found = _in(PACKAGE / "__pycache__", prefix, digest, inside=True)
-    if found.folder is not None:
-        return found
+    inside = _in(PACKAGE / "__pycache__", prefix, digest, inside=True)
+    if inside.folder is not None:
+        return inside
     own = user_cache()
     other = Kept(None, "this user has no home") if own is None else _in(own, prefix, digest)
-    return other if other.folder else Kept(None, f"{found.problem}, and {other.problem}")
+    return other if other.folder else Kept(None, f"{inside.problem}, and {other.problem}")
 
 
 def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept:

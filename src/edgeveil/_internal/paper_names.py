@@ -26,9 +26,9 @@ _NAMES = {
 _OF_MECHANISMS = ("restart", "rounds", "sigma", "bound", "prepush", "promised_min_degree")
 
 
-def refuse_paper_names(called: str, given: Mapping[str, Any], has: Collection[str]) -> None:
-    """Raise a ParameterError that has the right name, if one that is given is not our name."""
-    for name, value in given.items():
+def refuse_paper_names(called: str, options: Mapping[str, Any], has: Collection[str]) -> None:
+    """Raise a ParameterError that has our name for an option that has the paper's."""
+    for name, value in options.items():
         right = _NAMES.get(name)
         if name not in has and right in has:
             raise ParameterError(f"{called} takes no {name}: say {right}={_hint(name, value)}")
@@ -56,10 +56,10 @@ def with_paper_names(function: Callable[P, T]) -> Callable[P, T]:
     has = signature(function).parameters
 
     @wraps(function)
-    def answering(*args: P.args, **given: P.kwargs) -> T:
+    def answering(*args: P.args, **options: P.kwargs) -> T:
         called = function.__name__
-        refuse_paper_names(called, given, has)
-        for name in given:
+        refuse_paper_names(called, options, has)
+        for name in options:
             right = _NAMES.get(name, name)
             if name not in has and right in _OF_MECHANISMS:
                 meant = "" if name == right else f"{name} is {right} here, and "
@@ -67,6 +67,6 @@ def with_paper_names(function: Callable[P, T]) -> Callable[P, T]:
                     f"{called} takes no {name}: {meant}{right} is a parameter of a mechanism, as "
                     f"in mechanism=DPPushFlowCap(epsilon=1, {right}=...)"
                 )
-        return function(*args, **given)
+        return function(*args, **options)
 
     return answering

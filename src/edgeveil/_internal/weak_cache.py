@@ -26,13 +26,13 @@ class WeakCache(Generic[T]):
         """The cached value of `owner` (and `key`, if there are several), made now if missing."""
         place = id(owner), key
         with self._lock:
-            found = self._entries.get(place)
-            if found is not None and found[0]() is owner:
-                return found[1]
-            made = make()
-            gone = weakref.ref(owner, lambda _: self._entries.pop(place, None))
-            self._entries[place] = gone, made
-            return made
+            entry = self._entries.get(place)
+            if entry is not None and entry[0]() is owner:
+                return entry[1]
+            value = make()
+            reference = weakref.ref(owner, lambda _: self._entries.pop(place, None))
+            self._entries[place] = reference, value
+            return value
 
     def __len__(self) -> int:
         return len(self._entries)

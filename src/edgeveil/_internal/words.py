@@ -37,13 +37,13 @@ def date_in_words(text: str) -> str:
     return text if "T" not in text else f"{text[:10]} {text[11:16]} UTC"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The known word that is nearest to this one, as the end of a sentence; "" if none is near.
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """The nearest of these words to a wrong one, as the end of a sentence; "" if none is near.
 
     >>> did_you_mean("twohop", ["two-hop", "degree-prior"])
     '; did you mean two-hop?'
     """
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""
 
 
