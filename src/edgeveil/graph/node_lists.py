@@ -71,16 +71,17 @@ def node_set(ids: Iterable[Any]) -> NodeSet:
 
 def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:
     ids, missing = [], []
+    in_columns = lines.suffix_of(path) in (".csv", ".tsv")
     delimiter: str | None = None
     for number, _, line in lines.data_lines(lines.content(path)):
         text = lines.decode(line, f"{path}, line {number}").strip(" \t\r")
-        if lines.suffix_of(path) in (".csv", ".tsv"):
+        if in_columns:
             delimiter = delimiter or lines.sniff_delimiter(text)
             if delimiter != " ":
                 text = lines.fields(text, delimiter)[0]
         if text in ("", '""'):
             raise InputError(f"{path}, line {number}: the id is empty")
-        if text in MISSING:
+        if text in _MISSING:
             missing.append(number)
         ids.append(text)
     if missing:
