@@ -204,19 +204,20 @@ def load_mat(path: Path, key: str) -> Any:
 
 def load_adjacency(path: Path) -> tuple[str, Any]:
     """Name and content of the matrix of a MATLAB file: ``network``, or the only square one."""
-    names, square = [], []
+    names, square = [], list[_Variable]()
     for variable in _named_variables(path):
         if variable.name == "network":
             return variable.name, variable.matrix(path)
         names.append(variable.name)
         if variable.is_square:
-            square.append(variable.name)
+            square.append(variable)
     if len(square) == 1:
-        return square[0], load_mat(path, square[0])
+        return square[0].name, square[0].matrix(path)
     if square:
+        listed, first = ", ".join(variable.name for variable in square), square[0].name
         raise InputError(
-            f"{path} holds several square matrices: {', '.join(square)}. Which one is the graph? "
-            f"Say key={square[0]!r}, or on the command line --key {shlex.quote(square[0])}"
+            f"{path} holds several square matrices: {listed}. Which one is the graph? "
+            f"Say key={first!r}, or on the command line --key {shlex.quote(first)}"
         )
     listed = ", ".join(names) or "none"
     raise InputError(f"{path} holds no square matrix of numbers; its variables are: {listed}")
