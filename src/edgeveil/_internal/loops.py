@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -23,7 +24,7 @@ from edgeveil._internal.files import is_own_folder, user_cache, why_replaceable
 
 PACKAGE = Path(__file__).parents[1]
 # Files with compiled loops, or with rules for them, have one of these lines.
-_MARKS = (b"\nfrom edgeveil._internal.compiled import", b"\nfrom numba", b"\nfrom llvmlite")
+_MARK = re.compile(rb"\nfrom (edgeveil\._internal\.compiled import|numba|llvmlite)")
 VARIABLE = "NUMBA_CACHE_DIR"  # numba's own, for a folder of the user's choice
 
 log = logging.getLogger("edgeveil")
@@ -60,8 +61,7 @@ def loop_files(root: Path = PACKAGE) -> list[Path]:
     Invariant (tests/unit/test_compiled.py): compiled code uses functions and constants of these
     files only, so no change elsewhere can change it.
     """
-    files = root.rglob("*.py")
-    return [path for path in files if any(mark in path.read_bytes() for mark in _MARKS)]
+    return [path for path in root.rglob("*.py") if _MARK.search(path.read_bytes())]
 
 
 class LoopSource(NamedTuple):
