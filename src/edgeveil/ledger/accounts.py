@@ -137,8 +137,8 @@ def list_charges(transaction: Transaction, member: str | None, latest: int | Non
 
 def show(transaction: Transaction, most: int = 20) -> list[str]:
     """What was charged and what is left, as lines of text, for at most `most` members."""
-    listed, head = accounts(transaction), Charges(transaction).head
-    anybody = account(transaction, "")
+    listed, charges = accounts(transaction), Charges(transaction)
+    anybody = _account(transaction, charges, None, 0)
     cap, pooled_cap = anybody.cap_nano, anybody.pooled_cap_nano
 
     def balance(charged: int) -> str:
@@ -159,5 +159,5 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
         since = "declared" if row.fingerprint is None else "in use since"
         lines.append(f"{row.label or 'the graph'}: snapshot {row.number}, {since} {row.created}")
     count = sum(not is_window(charge) for charge in list_charges(transaction, None, None))
-    lines.append(f"{counted(count, 'charge')}, head {head}" if count else "no charges yet")
+    lines.append(f"{counted(count, 'charge')}, head {charges.head}" if count else "no charges yet")
     return lines

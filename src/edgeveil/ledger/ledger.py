@@ -197,7 +197,7 @@ class Ledger:
         with self._transaction(write=True) as transaction:
             if not self._artifacts_checked:  # once; `_last_charge` detects an older copy later
                 keys = files.keys_in(self._artifacts)
-                charged_keys = {row[0] for row in transaction.among(sql.KNOWN_KEYS, keys)}
+                charged_keys = {row[0] for row in transaction.among(sql.CHARGED_KEYS, keys)}
                 files.refuse_uncharged(keys - charged_keys)
             request = Request(transaction, self, campaign, names, write=True)
             charged = request.charge()

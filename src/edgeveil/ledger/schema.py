@@ -160,7 +160,7 @@ CHARGES_OF_MEMBER = (
 LAST_OF = "SELECT seq, hash FROM {} ORDER BY seq DESC LIMIT 1"
 HEAD = LAST_OF.format("charges")
 HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
-KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
+CHARGED_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
 MEMBERS_OF = "SELECT member FROM charge_members WHERE seq = ?"
 ROWS_AT = "SELECT seq, member FROM charge_members WHERE seq IN ({})"
