@@ -120,11 +120,11 @@ def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator
     rows = max(1, total if memory is None else min(memory // _PER_ROW, _MOST_ROWS))
     head = collect(file.limit(SAMPLE), unreadable)
     picked = pick_columns(head.columns, _sample_of(head), reading, str(path))
-    wanted = sorted({i for i in picked if i is not None})
-    left = file.select(head.columns[i] for i in wanted)
-    places = Picked(*(None if i is None else wanted.index(i) for i in picked))  # type: ignore[arg-type]
+    needed = sorted({i for i in picked if i is not None})
+    columns = file.select(head.columns[i] for i in needed)
+    places = Picked(*(None if i is None else needed.index(i) for i in picked))  # type: ignore[arg-type]
     for start in range(0, total, rows):
-        frame = collect(left.slice(start, rows), unreadable)
+        frame = collect(columns.slice(start, rows), unreadable)
         yield _chunk(frame, places, str(path), reading, start)
 
 
