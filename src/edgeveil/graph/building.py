@@ -259,8 +259,8 @@ class _Build:
         while True:
             reading = self.reading
             if as_text.exists():
-                listed = None if nodes is None else nodes.as_text()
-                reading = replace(self.reading, nodes=listed, text=True)
+                nodes = None if nodes is None else nodes.as_text()
+                reading = replace(self.reading, nodes=nodes, text=True)
             index = None if reading.nodes is None else index_of(reading.nodes, _MANY)
             notes = []
             try:

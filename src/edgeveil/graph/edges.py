@@ -78,15 +78,15 @@ class Chunk:
         """The edges, indexed by their distinct ids."""
         return self.edges if isinstance(self.edges, Indexed) else index_columns(*self.edges)
 
-    def indices_in(self, nodes: NodeSet, listed: IdIndex) -> tuple[Array, Array]:
-        """The edges as indices in a node list of the same kind, of which `listed` is the index."""
+    def indices_in(self, nodes: NodeSet, index: IdIndex) -> tuple[Array, Array]:
+        """The edges as indices in a node list of the same kind; `index` is that of the list."""
         if nodes.kind == "range":  # needs no table
             u, v = (np.asarray(column) for column in self.edges)
             outside = (np.minimum(u, v) < 0) | (np.maximum(u, v) >= len(nodes))
         else:
             ids, u, v = self.index()
-            index = listed.add(ids)
-            u, v = index[u], index[v]
+            place = index.add(ids)
+            u, v = place[u], place[v]
             outside = np.maximum(u, v) >= len(nodes)
         if outside.any():
             many = int(outside.sum())
@@ -99,12 +99,16 @@ class Chunk:
 
 def graph_of(chunk: Chunk, reading: Reading, where: str, *, directed: bool) -> Graph:
     """Build the graph; without a node list the node set is the ids that occur, sorted."""
-    nodes = reading.nodes
-    listed, u, v = endpoints_of(chunk, nodes)
+    nodes, u, v = endpoints_of(chunk, reading.nodes)
     if not reading.one_kind:
-        refuse_two_kinds(where, len(listed), lambda: [(u, v)])
+        refuse_two_kinds(where, len(nodes), lambda: [(u, v)])
     return Graph.from_edges(
-        u, v, listed, weighted=chunk.weighted, nodes_from_edges=nodes is None, directed=directed
+        u,
+        v,
+        nodes,
+        weighted=chunk.weighted,
+        nodes_from_edges=reading.nodes is None,
+        directed=directed,
     )
 
 
@@ -117,11 +121,11 @@ def endpoints_of(chunk: Chunk, nodes: NodeSet | None) -> tuple[NodeSet, Array, A
     """The node set, and the edges as indices in it; without `nodes` the ids that occur, sorted."""
     if nodes is not None:
         # A list of text made the ids of the edges text already.
-        listed = nodes.as_text() if chunk.is_text else nodes
+        alike = nodes.as_text() if chunk.is_text else nodes
         try:
-            return listed, *chunk.indices_in(listed, index_of(listed, len(chunk.edges[-1])))
+            return alike, *chunk.indices_in(alike, index_of(alike, len(chunk.edges[-1])))
         except InputError as error:
-            if nodes.kind == listed.kind:
+            if nodes.kind == alike.kind:
                 raise
             kinds = "the ids of the edges are text, those of the node list integers"
             raise InputError(f"{error}; {kinds}") from None

@@ -362,8 +362,8 @@ class NodeSet:
 def _as_int64(ids: Any) -> IntArray | None:
     """The ids as an array; None if one of them is not a 64-bit integer."""
     if isinstance(ids, np.ndarray):
-        whole = ids.ndim == 1 and np.issubdtype(ids.dtype, np.integer)
-        return ids.astype(np.int64) if whole and ids.dtype != np.uint64 else None
+        integers = ids.ndim == 1 and np.issubdtype(ids.dtype, np.integer)
+        return ids.astype(np.int64) if integers and ids.dtype != np.uint64 else None
     try:
         return np.array(ids, dtype=np.int64) if all(map(is_whole, ids)) else None
     except OverflowError:

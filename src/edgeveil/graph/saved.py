@@ -136,11 +136,11 @@ def is_private_folder(folder: Path) -> bool:
 
 
 @contextmanager
-def locked(file: Path, taken: str) -> Iterator[None]:
-    """Hold the lock of a file, or raise with the message `taken`."""
+def locked(file: Path, message: str) -> Iterator[None]:
+    """Hold the lock of a file, or raise with this message if another process holds it."""
     with file.open("w") as lock:  # closing it unlocks it, also if the process is killed
         if not _lock(lock.fileno()):
-            raise EdgeveilError(taken)
+            raise EdgeveilError(message)
         yield
 
 
@@ -151,9 +151,9 @@ def _lock(handle: int) -> bool:
     except ImportError:  # on Windows
         import msvcrt
 
-        way: Any = msvcrt
+        windows: Any = msvcrt  # whose types are unknown elsewhere
         try:
-            way.locking(handle, way.LK_NBLCK, 1)
+            windows.locking(handle, windows.LK_NBLCK, 1)
         except OSError:
             return False
         return True

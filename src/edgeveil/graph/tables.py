@@ -91,14 +91,14 @@ def read_rows(rows: Sequence[Any], reading: Reading, *, directed: bool) -> Graph
     return graph_of(chunk, reading, where, directed=directed)
 
 
-def is_weight(given: Any) -> bool:
+def is_weight(value: Any) -> bool:
     """Whether the third part of a triple is a weight: a number, or attributes as in networkx."""
-    return is_number(given) or isinstance(given, bool | dict)
+    return is_number(value) or isinstance(value, bool | dict)
 
 
-def weight_of(given: Any) -> Any:
+def weight_of(value: Any) -> Any:
     """The weight of an edge with this number or these attributes; 1 if there is none."""
-    return given.get("weight", 1) if isinstance(given, dict) else given
+    return value.get("weight", 1) if isinstance(value, dict) else value
 
 
 def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot be read") -> Any:
