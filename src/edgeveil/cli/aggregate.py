@@ -16,7 +16,7 @@ def aggregate(
     out: Path,
     values: Annotated[Path | None, default("a public hash of all nodes")] = None,
     epsilon: Annotated[
-        float | None,
+        options.Loss,
         option(
             "Privacy loss of all rows together, for any edge; smaller is more private. Required; "
             "there is no safe default."

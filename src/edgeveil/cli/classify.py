@@ -21,7 +21,7 @@ def classify(
     *,
     labels: Path,
     epsilon: Annotated[
-        float | None,
+        options.Loss,
         option(
             "Privacy loss of everything that comes out, for any edge; smaller is more private. "
             "Required; there is no safe default."

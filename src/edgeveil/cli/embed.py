@@ -15,7 +15,7 @@ def embed(
     /,
     *,
     out: Path,
-    epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None,
+    epsilon: Annotated[options.Loss, options.default("none: the own list costs nothing")] = None,
     dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None,
     source: options.Named = None,
     sources: Annotated[Path | None, options.default("all nodes")] = None,

@@ -152,7 +152,6 @@ def plan(
     """
     from edgeveil.cli.reading import read_and_say
 
-    check_int("-k", k)
     if members is not None:
         check_int("--members", members)
     opened = ev.Ledger.open(location)

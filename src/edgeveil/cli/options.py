@@ -5,6 +5,7 @@ What belongs together is one frozen class, whose fields become options of the co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -30,6 +31,34 @@ def option(words: str, if_left_out: str | None = None, **more: Any) -> Parameter
     if if_left_out is not None:
         more["show_default"] = lambda _: if_left_out
     return Parameter(help=words, **more)
+
+
+def checked(check: Callable[[Any], object]) -> Parameter:
+    """Refuse a value of an option by the library's own check, before the command begins."""
+    return Parameter(validator=lambda _, value: None if value is None else check(value))
+
+
+def check_words(words: str) -> None:
+    """Refuse words that are no nouns."""
+    from edgeveil.results.nouns import Nouns
+
+    Nouns.of(words)
+
+
+def check_loss(epsilon: float) -> None:
+    """Refuse an epsilon that is not a positive number."""
+    from edgeveil.privacy.epsilon import check_epsilon
+
+    check_epsilon(epsilon)
+
+
+def two_columns(columns: str) -> tuple[str | int, str | int]:
+    """The two columns of --columns, as `edgeveil.read_graph` takes them."""
+    words = [word.strip() for word in columns.split(",")]
+    if len(words) != 2 or not all(words):
+        raise ParameterError(f"--columns takes two: --columns from,to, got {columns!r}")
+    first, second = (int(word) if word.isdecimal() else word for word in words)
+    return first, second
 
 
 # Written out, because importing the mechanisms takes longer than `--help` may; a test compares.
@@ -61,7 +90,8 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
-Length = Annotated[int, Parameter(name=("-k", "--top"))]
+Length = Annotated[int, Parameter(name=("-k", "--top")), checked(lambda k: check_int("-k", k))]
+ListLength = Annotated[Length, checked(lambda k: check_int("-k", k, 1, 10_000))]
 Format = Annotated[OutputFormat, option("How the result is printed.")]
 GraphPath = Annotated[
     Path, option("The graph: edge list, Parquet, .mat, MatrixMarket or graph folder.")
@@ -70,14 +100,15 @@ GraphPath = Annotated[
 LedgerAt = str | Path
 Day = date | datetime
 LedgerPlace = Annotated[LedgerAt, option("The ledger's file, or its postgresql:// address.")]
+Loss = Annotated[float | None, checked(check_loss)]
 Epsilon = Annotated[
-    float | None,
+    Loss,
     option(
         "Privacy loss of one list, ranking or embedding; smaller is more private. Required; there "
         "is no safe default."
     ),
 ]
-Nouns = Annotated[str | None, default("members,friendships,friends")]
+Nouns = Annotated[str | None, default("members,friendships,friends"), checked(check_words)]
 Settings = Annotated[
     Named,
     option(
@@ -126,7 +157,9 @@ class GraphFile:
         default("those in the file; who is in an edge list at all is then not protected"),
     ] = None
     header: Annotated[bool | None, default("guessed")] = None
-    columns: Annotated[str | None, default("the first two, if that is clear")] = None
+    columns: Annotated[
+        str | None, default("the first two, if that is clear"), checked(two_columns)
+    ] = None
     key: Annotated[str | None, default("network, or the only square matrix")] = None
     ids: Literal["auto", "text"] = "auto"
     one_kind: Flag = False
@@ -135,13 +168,7 @@ class GraphFile:
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
         """The two columns, as `edgeveil.read_graph` takes them."""
-        if self.columns is None:
-            return None
-        words = [word.strip() for word in self.columns.split(",")]
-        if len(words) != 2 or not all(words):
-            raise ParameterError(f"--columns takes two: --columns from,to, got {self.columns!r}")
-        first, second = (int(word) if word.isdecimal() else word for word in words)
-        return first, second
+        return None if self.columns is None else two_columns(self.columns)
 
 
 @Parameter(name="*", group="Reading, paying, computing, printing")
@@ -230,15 +257,8 @@ class Lists:
     member: Named = None
     members: Path | None = None
     epsilon: Epsilon = None
-    k: Length = 20
+    k: ListLength = 20
     words: Nouns = None
-
-    def check(self) -> None:
-        """Refuse a length that no list has, and words that are no nouns."""
-        from edgeveil.results.nouns import Nouns
-
-        check_int("-k", self.k, 1, 10_000)
-        Nouns.of(self.words)
 
 
 @Parameter(name="*")
@@ -314,14 +334,12 @@ class Parameters:
 
 
 def required_epsilon(epsilon: float | None) -> float:
-    """The privacy loss, which has no default; ParameterError if it is missing or invalid."""
-    from edgeveil.privacy.epsilon import check_epsilon
-
+    """The privacy loss, which has no default; ParameterError if it is missing."""
     if epsilon is None:
         raise ParameterError(
             "--epsilon is required (for example --epsilon 1); smaller is more private"
         )
-    return check_epsilon(epsilon)
+    return epsilon
 
 
 # What a command has if none of their options is given.

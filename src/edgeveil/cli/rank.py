@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from edgeveil._internal.checks import check_int
 from edgeveil.cli import options
 from edgeveil.cli.options import required_epsilon
 from edgeveil.errors import ParameterError
@@ -58,7 +57,6 @@ def rank(
     from edgeveil.jobs.choice import mechanism_for_scores
     from edgeveil.jobs.ranking import check_left_out, known_to
 
-    check_int("-k", k)
     if source is None and sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
     if out is not None and (leave_out_source or leave_out_neighbours or candidates is not None):

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Day, default, required_epsilon
@@ -26,7 +25,7 @@ def refresh(
     /,
     *,
     epsilon: options.Epsilon = None,
-    k: options.Length = 20,
+    k: options.ListLength = 20,
     shown: options.Suggestable = options.SUGGESTABLE,
     out: Path | None = None,
     per_member: Path | None = None,
@@ -84,7 +83,6 @@ def refresh(
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")
     epsilon = required_epsilon(epsilon)
-    check_int("-k", k, 1, 10_000)
     nouns = Nouns.of(words)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):

@@ -67,7 +67,6 @@ def report(
     from edgeveil.cli.runner import Run
     from edgeveil.series.campaign import current_series
 
-    lists.check()
     if per_member is None:
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:

@@ -64,7 +64,6 @@ class Run:
         same = how.ledger is not None and out is not None and out.is_dir()
         allowed = how.overwrite or how.dry_run or same
         check_out(out, *suffixes, overwrite=allowed, inputs=(*inputs, how.nodes))
-        how.pair  # noqa: B018  (refuse what are not two columns)
         engine = how.make_engine()
         noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
         if how.skip_exhausted and how.ledger is None:

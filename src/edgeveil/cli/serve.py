@@ -61,7 +61,7 @@ def serve(
     /,
     *,
     ledger: Annotated[LedgerAt | None, default("needed, but for --trial")] = None,
-    k: options.Length = 20,
+    k: options.ListLength = 20,
     label: str = "",
     shown: options.Suggestable = options.SUGGESTABLE,
     tokens: Tokens = Tokens(),  # noqa: B008  (frozen)
@@ -116,13 +116,11 @@ def serve(
             "GRAPH, --ledger and --keys are needed; `edgeveil serve --trial` needs none"
         )
     from edgeveil.ledger import Ledger
-    from edgeveil.results.nouns import Nouns
     from edgeveil.serve.choices import Choices
     from edgeveil.serve.rules import Rules
     from edgeveil.serve.served_series import CHOICES, SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
-    Nouns.of(words)  # refuses what are no nouns
     opened = Ledger.open(ledger, artifacts=artifacts)
     place = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)

@@ -57,7 +57,6 @@ def suggest(
     from edgeveil.results.suggestions import member_files
     from edgeveil.series.suggesting import prepare_lists
 
-    lists.check()
     if (lists.member is not None) + (lists.members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:

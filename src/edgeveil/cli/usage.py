@@ -10,9 +10,11 @@ from cyclopts import (
     MissingArgumentError,
     UnknownCommandError,
     UnusedCliTokensError,
+    ValidationError,
 )
 
 from edgeveil._internal.words import did_you_mean
+from edgeveil.errors import ParameterError
 
 # Options, and other words for them, from other programs and from our other commands. An unknown
 # word means the first of these options that the command has.
@@ -47,6 +49,8 @@ _OTHER_WORDS = {
 def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
     """The parser's complaint in one sentence; an unknown option comes first."""
     in_short = " ".join(str(error).split())  # without the frame around it
+    if isinstance(error, ValidationError) and isinstance(error.__cause__, ParameterError):
+        in_short = str(error.__cause__)  # it names the option and the value
     if isinstance(error, UnknownCommandError):
         return in_short
     _, (*_, command), rest = app.parse_commands(words)
