@@ -164,6 +164,6 @@ def test_evaluate_measures_classification_for_the_curator(run):
     assert names == ["node-classes", "exact sums", "features alone"]
     assert "do not publish" in done.stderr
     refused = run("evaluate payments --protocol classification")
-    assert (refused.returncode, "known labels: --labels FILE" in refused.stderr) == (2, True)
+    assert (refused.returncode, "(--labels FILE)" in refused.stderr) == (2, True)
     refused = run(f"{line} --protocol classification --mechanism two-hop")
-    assert (refused.returncode, "two-hop gives scores" in refused.stderr) == (2, True)
+    assert (refused.returncode, "no mechanisms" in refused.stderr) == (2, True)

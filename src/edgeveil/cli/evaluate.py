@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 import edgeveil as ev
-from edgeveil._internal.checks import check_int
 from edgeveil.cli import options
 from edgeveil.cli.options import default
-from edgeveil.cli.output import counting, print_table, say
+from edgeveil.cli.output import Format, counting, print_table, say
 from edgeveil.errors import ParameterError
 
+if TYPE_CHECKING:
+    from edgeveil.evaluation.own_graph import Evaluation
+    from edgeveil.mechanisms import Mechanism
+
 _WARNING = "NOT PRIVATE: for the curator only"
-_MEASURED = {"suggestions": "suggestions", "rankings": "scores", "classification": "predictions"}
 
 
 def evaluate(
@@ -89,92 +92,81 @@ def evaluate(
     overwrite
         Replace a figure that exists.
     """
+    from edgeveil.cli.mechanisms import refuse_parameters
     from edgeveil.cli.reading import check_out, read_and_say
+    from edgeveil.evaluation.own_graph import prepare_evaluation
     from edgeveil.evaluation.results import load_matplotlib
-    from edgeveil.privacy.epsilon import check_epsilon
 
-    for option, value in (("-k", k), ("--sources", sources)):
-        if value is not None:
-            check_int(option, value)
-    check_int("--min-degree", min_degree, 0)
-    for loss in epsilon or ():
-        check_epsilon(loss)
     place = graph or over_time
     if place is None or (graph is not None and over_time is not None):
         raise ParameterError("give a graph, or a history with --over-time")
-    if protocol == "classification" and labels is None:
-        raise ParameterError("--protocol classification is measured on known labels: --labels FILE")
-    if over_time is not None and (protocol == "rankings" or mechanism is not None):
-        raise ParameterError("--over-time measures lists of a series: no rankings, no --mechanism")
     if over_time is not None and reading != options.GRAPH_FILE:
         raise ParameterError("a history knows its nodes and directions: --over-time takes none")
     if plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
         check_out(plot, ".png", ".svg", ".pdf", overwrite=overwrite, option="--plot")
-    if mechanism is None and parameters != options.PARAMETERS:
-        raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
-    tried = _mechanisms(mechanism, epsilon, parameters) if mechanism else None
-    wanted = _MEASURED.get(protocol or "")
-    for one in tried or ():
-        if wanted not in (None, one.output):
-            raise ParameterError(f"--protocol {protocol}: {one.name} gives {one.output}")
-    read: ev.Graph | ev.History
-    if over_time is not None:
-        read = ev.History.open(place)
-    else:
-        read = read_and_say(place, reading, counts=True)
-    with counting("parts") as progress:
-        found = ev.evaluate(
-            read,
-            epsilon if tried is None else None,  # a mechanism has its own
-            protocol=protocol,
-            labels=labels,
-            features=features,
-            prior=prior,
-            mechanisms=tried,
-            sources=sources,
-            k=k,
-            min_degree=min_degree,
-            progress=progress,
-        )
-    rows = found.rows()
-    if format == "table":
-        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
-    print_table(
-        found.columns,
-        rows,
-        style=format,
-        about={"graph": place.name, "says": _WARNING},
-        title=f"{place.name}: {found.heading}",
-        warning=_WARNING,
+    if mechanism is None:
+        refuse_parameters(parameters)
+    job = prepare_evaluation(
+        epsilon if mechanism is None else None,  # a mechanism has its own
+        over_time=over_time is not None,
+        protocol=protocol,
+        labels=labels,
+        features=features,
+        prior=prior,
+        mechanisms=None if mechanism is None else _mechanisms(mechanism, epsilon, parameters),
+        sources=sources,
+        k=k,
+        min_degree=min_degree,
     )
+    private: ev.Graph | ev.History
+    if over_time is None:
+        private = read_and_say(place, reading, counts=True)
+    else:
+        private = ev.History.open(place)
+    with counting("parts") as progress:
+        result = job.run(private, progress=progress)
+    _print(result, place.name, format)
     if plot is not None:
-        found.plot(plot)
-        say(f"{plot}: {found.heading}.")
+        result.plot(plot)
+        say(f"{plot}: {result.heading}.")
     say(
         "These numbers come from the exact graph: do not publish them. Choosing parameters from "
         "them leaks information that the guarantee does not cover."
     )
 
 
+def _print(result: Evaluation, name: str, style: Format) -> None:
+    """Print what was measured; to people with three digits."""
+    rows = result.rows()
+    if style == "table":
+        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
+    print_table(
+        result.columns,
+        rows,
+        style=style,
+        about={"graph": name, "says": _WARNING},
+        title=f"{name}: {result.heading}",
+        warning=_WARNING,
+    )
+
+
 def _mechanisms(
     names: list[str], epsilons: list[float] | None, parameters: options.Parameters
-) -> list[ev.mechanisms.Mechanism]:
+) -> Iterator[Mechanism]:
     """Each at every privacy loss to try, with those parameters that it has."""
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
     from edgeveil.evaluation.own_graph import EPSILONS
 
     kinds = {name: find_mechanism(name) for name in names}
-    known = {name: fields_of(kind) for name, kind in kinds.items()}
-    given = {option: value for option, value in parameters.given().items() if value is not None}
-    settings = given.pop("settings", None)
-    for option in given:
-        if not any(option in its for its in known.values()):
+    chosen = {option: value for option, value in parameters.given().items() if value is not None}
+    settings = chosen.pop("settings", None)
+    for option in chosen:
+        if not any(option in fields_of(kind) for kind in kinds.values()):
             raise ParameterError(f"none of {', '.join(names)} has --{option.replace('_', '-')}")
-    made = []
     for name, kind in kinds.items():
-        its = {option: value for option, value in given.items() if option in known[name]}
+        fields = fields_of(kind)
+        own = {option: value for option, value in chosen.items() if option in fields}
         usual = EPSILONS["suggestions" if kind.output == "suggestions" else "rankings"]
-        losses = (epsilons or usual) if "epsilon" in known[name] else [None]
-        made += [make_mechanism(name, None, settings=settings, epsilon=e, **its) for e in losses]
-    return made
+        for loss in (epsilons or usual) if "epsilon" in fields else [None]:
+            yield make_mechanism(name, None, settings=settings, epsilon=loss, **own)

@@ -138,9 +138,14 @@ def chosen_mechanism(
     """The mechanism that --mechanism names; None if the library is to choose."""
     if name is not None:
         return make_mechanism(name, output, **options, **parameters.given())
-    if replace(parameters, model=None) != PARAMETERS:
-        raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
+    refuse_parameters(replace(parameters, model=None))
     return None
+
+
+def refuse_parameters(parameters: Parameters) -> None:
+    """Refuse parameters if no mechanism is named that has them."""
+    if parameters != PARAMETERS:
+        raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
 
 
 def make_mechanism(

@@ -211,69 +211,145 @@ def evaluate(
     >>> rows[0][0], [row[0] for row in rows[-2:]]
     ('graph', ['suggest', 'limit'])
     """
-    if isinstance(graph, History):
+    over_time = isinstance(graph, History)
+    job = prepare_evaluation(
+        epsilons,
+        over_time=over_time,
+        protocol=protocol,
+        labels=labels,
+        features=features,
+        prior=prior,
+        mechanisms=mechanisms,
+        sources=sources,
+        k=k,
+        min_degree=min_degree,
+    )
+    return job.run(graph if over_time else graph_of(graph), name=name, progress=progress)
+
+
+def prepare_evaluation(
+    epsilons: float | Iterable[float] | None = None,
+    *,
+    over_time: bool = False,
+    protocol: Literal["suggestions", "rankings", "classification"] | None = None,
+    labels: Any = None,
+    features: Any = None,
+    prior: Any = None,
+    mechanisms: Mechanism | Iterable[Mechanism] | None = None,
+    sources: int | None = None,
+    k: int | None = None,
+    min_degree: int = 50,
+) -> EvaluationJob:
+    """Check what is to be measured, before there is a graph; parameters as for `evaluate`.
+
+    With `over_time` it is to be measured on a history.
+    """
+    listed = None if mechanisms is None else _checked(mechanisms)
+    data = {"labels": labels, "features": features, "prior": prior}
+    if over_time:
         if protocol in ("rankings", "classification") or labels is not None:
             raise ParameterError("only suggestions are measured over time: give a graph")
-        if mechanisms is not None:
-            raise ParameterError("a history is measured with a series of lists: give epsilons")
-        sources = check_int("sources", 150 if sources is None else sources)
-        k = check_int("k", 20 if k is None else k)
-        _refuse_long(k, len(graph.nodes))
-        losses = _losses(epsilons, "suggestions")
-        results = measure_history(name, graph, losses, k=k, per_group=sources, progress=progress)
-        return _over_time(results, k)
-    graph, chosen = graph_of(graph), None
-    if protocol is None and labels is not None:
-        protocol = "classification"
+        if listed is not None:
+            raise ParameterError("a history is measured with a series of lists: no mechanisms")
+    if protocol is None:
+        scores = any(mechanism.output == "scores" for mechanism in listed or ())
+        protocol = "rankings" if scores else "suggestions"
+        protocol = protocol if labels is None else "classification"
+    check_choice("protocol", protocol, *EPSILONS)
     if protocol == "classification":
         if labels is None:
-            raise ParameterError("classification is measured on known labels: give labels")
-        if mechanisms is not None or sources is not None or k is not None:
+            raise ParameterError(
+                "classification is measured on known labels: give labels (--labels FILE)"
+            )
+        if listed is not None or sources is not None or k is not None:
             raise ParameterError(
                 "classification takes epsilons and labels: no mechanisms, sources, k"
             )
-        losses = _losses(epsilons, protocol)
-        results = measure_classification(
-            name, graph, labels, losses, features=features, prior=prior, progress=progress
-        )
-        return _of_classes(results)
-    if mechanisms is not None:
-        if isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable):
-            mechanisms = [mechanisms]
-        chosen = [check_mechanism(mechanism) for mechanism in mechanisms]
-    if protocol is None:
-        scores = chosen is not None and any(m.output == "scores" for m in chosen)
-        protocol = "rankings" if scores else "suggestions"
-    check_choice("protocol", protocol, "suggestions", "rankings", "classification")
-    if any(value is not None for value in (labels, features, prior)):
-        raise ParameterError(f"labels and features are for classification, not {protocol}")
-    lists = protocol == "suggestions"
-    output = "suggestions" if lists else "scores"
-    if other := [m.name for m in chosen or () if m.output != output]:
-        raise ParameterError(f"{other[0]} gives no {output}, which {protocol} are measured by")
-    sources = check_int("sources", (150 if lists else 30) if sources is None else sources)
-    k = check_int("k", (20 if lists else 100) if k is None else k)
-    _refuse_long(k, graph.n_nodes)
-    if chosen is not None and epsilons is not None:
+    else:
+        if any(value is not None for value in data.values()):
+            raise ParameterError(f"labels and features are for classification, not {protocol}")
+        output = "suggestions" if protocol == "suggestions" else "scores"
+        if other := [m.name for m in listed or () if m.output != output]:
+            raise ParameterError(f"{other[0]} gives no {output}, which {protocol} are measured by")
+    if listed is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism has its own epsilon")
-    losses = _losses(epsilons, protocol)
-    if lists:
-        if chosen is None:
-            chosen = default_mechanisms(losses, directed=graph.directed)
-        results = measure_suggestions(
-            name, graph, chosen, k=k, groups=ALL_GROUPS, per_group=sources, progress=progress
-        )
-        return _of_lists(results, k)
-    contenders = [
-        Contender("non-private", private.NonPrivate(), math.inf, sources, 1),
-        Contender("own neighbours", private.OwnNeighbours(), 0.0, sources, 1),
-        Contender("random", RandomOrder(), math.inf, sources, 1),
-        *(_recommended(losses, sources) if chosen is None else _own(chosen, sources)),
-    ]
-    results = measure_contest(
-        name, graph, contenders, k=k, min_degree=min_degree, progress=progress
+    n_sources, length = (30, 100) if protocol == "rankings" else (150, 20)
+    return EvaluationJob(
+        protocol=protocol,
+        epsilons=_losses(epsilons, protocol),
+        mechanisms=listed,
+        data=data,
+        sources=check_int("sources", n_sources if sources is None else sources),
+        k=check_int("k", length if k is None else k),
+        min_degree=check_int("min_degree", min_degree, 0),
     )
-    return _of_rankings(results, k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationJob:
+    """A measurement that was checked, of whatever graph or history it is run on."""
+
+    protocol: str
+    epsilons: list[float]
+    mechanisms: list[Mechanism] | None
+    data: dict[str, Any]  # labels, features and prior
+    sources: int
+    k: int
+    min_degree: int
+
+    def run(
+        self,
+        graph: Graph | History,
+        *,
+        name: str = "graph",
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Evaluation:
+        """Measure; name and progress as for `evaluate`."""
+        if self.protocol == "classification":
+            assert isinstance(graph, Graph)
+            results = measure_classification(
+                name, graph, epsilons=self.epsilons, **self.data, progress=progress
+            )
+            return _of_classes(results)
+        if self.k >= len(graph.nodes):
+            raise ParameterError(
+                f"k must be less than the number of nodes, {len(graph.nodes)}, got {self.k}"
+            )
+        if isinstance(graph, History):
+            results = measure_history(
+                name, graph, self.epsilons, k=self.k, per_group=self.sources, progress=progress
+            )
+            return _over_time(results, self.k)
+        if self.protocol == "suggestions":
+            lists = self.mechanisms
+            if lists is None:
+                lists = default_mechanisms(self.epsilons, directed=graph.directed)
+            results = measure_suggestions(
+                name, graph, lists, k=self.k, groups=ALL_GROUPS, per_group=self.sources,
+                progress=progress,
+            )  # fmt: skip
+            return _of_lists(results, self.k)
+        results = measure_contest(
+            name, graph, self._contenders(), k=self.k, min_degree=self.min_degree,
+            progress=progress,
+        )  # fmt: skip
+        return _of_rankings(results, self.k)
+
+    def _contenders(self) -> list[Contender]:
+        """What rankings are compared: the mechanisms, exact PageRank and two floors."""
+        sources, own = self.sources, self.mechanisms
+        return [
+            Contender("non-private", private.NonPrivate(), math.inf, sources, 1),
+            Contender("own neighbours", private.OwnNeighbours(), 0.0, sources, 1),
+            Contender("random", RandomOrder(), math.inf, sources, 1),
+            *(_recommended(self.epsilons, sources) if own is None else _own(own, sources)),
+        ]
+
+
+def _checked(mechanisms: Any) -> list[Mechanism]:
+    """A mechanism, or several."""
+    single = isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable)
+    return [check_mechanism(each) for each in ([mechanisms] if single else mechanisms)]
 
 
 def _losses(epsilons: float | Iterable[float] | None, protocol: str) -> list[float]:
@@ -281,11 +357,6 @@ def _losses(epsilons: float | Iterable[float] | None, protocol: str) -> list[flo
     tried = EPSILONS[protocol] if epsilons is None else epsilons
     every = tried if isinstance(tried, Iterable) else [tried]
     return list(dict.fromkeys(check_epsilon(epsilon) for epsilon in every))
-
-
-def _refuse_long(k: int, n_nodes: int) -> None:
-    if k >= n_nodes:
-        raise ParameterError(f"k must be less than the number of nodes, {n_nodes}, got {k}")
 
 
 def _over_time(results: list[Result], k: int) -> Evaluation:
