@@ -105,10 +105,13 @@ def test_a_list_with_times(weeks, run):
     follows = "history create i.history t.csv --time since --directed keep"
     assert run(follows).returncode == 0
     assert ev.History.open("i.history").directed
+    (weeks / "j.history").mkdir(mode=0o700)  # left by a creation that was interrupted
+    assert run("history create j.history t.csv --time since").returncode == 0
     for wrong in (
-        "history create j.history t.csv",
-        "history create j.history --time since",
-        "history create j.history t.csv --time since --periods soon",
+        "history create j.history t.csv --time since",
+        "history create k.history t.csv",
+        "history create k.history --time since",
+        "history create k.history t.csv --time since --periods soon",
         "history add f.history t.csv --directed sideways",
     ):
         assert run(wrong).returncode == 2, wrong

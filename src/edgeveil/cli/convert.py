@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from edgeveil._internal.checks import positive
 from edgeveil._internal.words import counted
-from edgeveil.cli.options import GRAPH_FILE, Flag, GraphFile, default
+from edgeveil.cli.options import GRAPH_FILE, Flag, GraphFile, checked, default
 from edgeveil.cli.output import say
+from edgeveil.errors import ParameterError
 
 # Bytes that reading takes at the peak, for every byte of a file; packed text unpacks to 10 times
 _TEXT, _PARQUET, _PACKED = 8, 16, 80
@@ -18,7 +21,9 @@ _TEXT, _PARQUET, _PACKED = 8, 16, 80
 def convert(
     *paths: Path,
     reading: GraphFile = GRAPH_FILE,
-    memory: Annotated[float | None, default("half of the machine's")] = None,
+    memory: Annotated[
+        float | None, default("half of the machine's"), checked(partial(positive, "--memory"))
+    ] = None,
     overwrite: Flag = False,
 ) -> None:
     """Convert a graph file, or many, to a folder that opens in milliseconds.
@@ -41,39 +46,21 @@ def convert(
     """
     from edgeveil._internal.memory import total_memory
     from edgeveil.cli.reading import read_and_say, say_what_was_read
-    from edgeveil.errors import ParameterError
     from edgeveil.graph.building import build_graph
     from edgeveil.graph.saved import check_target, open_graph, save_graph
 
     if len(paths) < 2:
         raise ParameterError("name the graph file, or all its parts, and then the folder to write")
-    if memory is not None and not 0 < memory < 1e9:
-        raise ParameterError(f"--memory must be a positive number of GB, got {memory:g}")
     *parts, folder = paths
-    check_target(folder, overwrite=True)
-    if folder.exists() and not overwrite:
-        raise ParameterError(f"{folder} exists; --overwrite replaces it")
-    bytes_of_memory = total_memory() // 2 if memory is None else int(memory * 1e9)
-    if len(parts) == 1 and _fits(parts[0], bytes_of_memory):
+    check_target(folder, overwrite)
+    limit = total_memory() // 2 if memory is None else int(memory * 1e9)
+    if len(parts) == 1 and _fits(parts[0], limit):
         graph = read_and_say(parts[0], reading, counts=True)
         save_graph(graph, folder, overwrite=overwrite)
     else:
-        if reading.key is not None:
-            raise ParameterError("--key is for a .mat file")
-        with _bars() as progress:
-            build_graph(
-                parts,
-                folder,
-                nodes=reading.nodes,
-                directed=reading.directed,
-                header=reading.header,
-                columns=reading.pair,
-                ids=reading.ids,
-                one_kind=reading.one_kind,
-                memory=bytes_of_memory,
-                overwrite=overwrite,
-                progress=progress,
-            )
+        options = reading.of_edge_lists
+        with _bars() as bars:
+            build_graph(parts, folder, **options, memory=limit, overwrite=overwrite, progress=bars)
         say_what_was_read(counted(len(parts), "part"), open_graph(folder), counts=True)
     say(f"written to {folder}")
 

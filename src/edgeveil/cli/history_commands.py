@@ -53,33 +53,22 @@ def create(
         (2026-01-01,2026-04-01). Unless you give cut points, the first and the last time of all
         edges become public.
     """
-    if location.exists():
-        raise ParameterError(f"{location} exists; nothing was written")
-    if edges is None:
-        if time is not None:
-            raise ParameterError("--time is a column of an edge list: name the list, too")
+    if (edges is None) != (time is None):
+        raise ParameterError("an edge list and --time, its column with times, go together")
+    if edges is None or time is None:
         ev.History.create(location)
         say(f"{location}: no snapshot yet; add one with edgeveil history add {location} GRAPH")
         return
-    if time is None:
-        raise ParameterError("--time is required with an edge list: the column with times")
-    if reading.key is not None:
-        raise ParameterError("--key is for a .mat file, which has no times")
-    made = ev.History.from_edges(
+    created = ev.History.from_edges(
         location,
         edges,
         time=int(time) if time.isdecimal() else time,
         periods=_periods(periods),
-        nodes=reading.nodes,
-        header=reading.header,
-        columns=reading.pair,
-        ids=reading.ids,
-        one_kind=reading.one_kind,
-        directed=reading.directed,
+        **reading.of_edge_lists,
     )
     if reading.nodes is None:
         say("No node list was given (--nodes): who appears at all is taken to be public.")
-    _say_counts(made)
+    _say_counts(created)
 
 
 def _periods(words: str) -> str | int | list[str | float]:
@@ -163,26 +152,22 @@ def show(
         only.
     """
     opened = ev.History.open(location)
-    columns = ["snapshot", "date", "members"]
+    columns, warning = ["snapshot", "date", "members"], ""
     rows: list[tuple[int | str | None, ...]]
-    rows = [(one.number, one.date, one.n_nodes) for one in opened.snapshots]
-    warning = ""
-    if counts:
-        warning = "FOR THE CURATOR ONLY, NOT PRIVATE: exact numbers of edges"
-        columns.append("new_edges")
-        born = opened.new_edges().tolist()
-        rows = [(*row, count) for row, count in zip(rows, born, strict=True)]
-    about = {
+    rows = [(snapshot.number, snapshot.date, snapshot.n_nodes) for snapshot in opened.snapshots]
+    metadata = {
         "history": str(location),
         "nodes": len(opened.nodes),
         "forgotten": len(opened.forgotten),
         "directed": opened.directed,
-        **({"warning": warning} if counts else {}),
     }
-    print_table(columns, rows, style=format, about=about, title=str(location), warning=warning)
+    if counts:
+        warning = metadata["warning"] = "FOR THE CURATOR ONLY, NOT PRIVATE: exact numbers of edges"
+        columns.append("new_edges")
+        rows = [(*row, n) for row, n in zip(rows, opened.new_edges().tolist(), strict=True)]
+    print_table(columns, rows, style=format, about=metadata, title=str(location), warning=warning)
     if format == "table":
-        gone = len(opened.forgotten)
-        forgotten = f", {gone:,} of them forgotten" if gone else ""
+        forgotten = f", {len(opened.forgotten):,} of them forgotten" * bool(len(opened.forgotten))
         say(f"{counted(len(opened.nodes), 'member')} in all{forgotten}")
 
 
@@ -203,8 +188,7 @@ def forget(
     """
     if not members:
         raise ParameterError("name at least one member to forget")
-    opened = ev.History.open(location)
-    opened.forget([opened.nodes.named(word) for word in members])
+    ev.History.open(location).forget(members)
     say(f"{location}: {counted(len(set(members)), 'member')} forgotten; their edges are erased")
 
 

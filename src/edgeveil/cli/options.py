@@ -170,6 +170,14 @@ class GraphFile:
         """The two columns, as `edgeveil.read_graph` takes them."""
         return None if self.columns is None else two_columns(self.columns)
 
+    @property
+    def of_edge_lists(self) -> dict[str, Any]:
+        """What every reader of edge lists takes; ParameterError if --key says it is none."""
+        if self.key is not None:
+            raise ParameterError("--key is for a .mat file, which is no edge list")
+        names = ("nodes", "header", "ids", "one_kind", "directed")
+        return {"columns": self.pair, **{name: getattr(self, name) for name in names}}
+
 
 @Parameter(name="*", group="Reading, paying, computing, printing")
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +267,11 @@ class Lists:
     epsilon: Epsilon = None
     k: ListLength = 20
     words: Nouns = None
+
+    @property
+    def n_named(self) -> int:
+        """In how many ways members are named: by --member, --members or both."""
+        return (self.member is not None) + (self.members is not None)
 
 
 @Parameter(name="*")

@@ -104,7 +104,9 @@ def check_target(path: Path, overwrite: bool) -> None:
     except InputError as error:
         raise ParameterError(f"{path} exists and is no saved graph; nothing was written") from error
     if not overwrite:
-        raise ParameterError(f"{path} exists; pass overwrite=True to replace the graph there")
+        raise ParameterError(
+            f"{path} exists; replace the graph there with overwrite=True (--overwrite)"
+        )
 
 
 def replace_folder(work: Path, path: Path) -> None:

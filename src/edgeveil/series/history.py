@@ -23,6 +23,7 @@ from edgeveil.series.history_state import (
     HistoryManifest,
     Snapshot,
     State,
+    check_new_folder,
     create_folder,
     read_state,
     refuse_leftovers,
@@ -188,6 +189,7 @@ class History:
         ...     [one.date for one in history.snapshots], history.first_seen(1).tolist()
         (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
         """
+        check_new_folder(Path(path))
         graph, dates = read_timed(
             Path(edges),
             time=time,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -134,14 +135,20 @@ class State:
 
 def create_folder(path: Path) -> None:
     """Make the folder of a history; only this user can read it."""
-    if not path.parent.is_dir():
-        raise ParameterError(f"there is no folder {path.parent} to make the history in")
+    check_new_folder(path)
     try:
         path.mkdir(mode=0o700)
-    except FileExistsError as error:
-        # A creation that was interrupted left a folder without history.json
-        if not (path.is_dir() and is_private_folder(path)) or _has_foreign_files(path):
-            raise ParameterError(f"{path} exists; nothing was written") from error
+    except FileExistsError:  # an interrupted creation left it, or somebody made it just now
+        check_new_folder(path)
+
+
+def check_new_folder(path: Path) -> None:
+    """Refuse a place where no history can be made; what an interrupted creation left is one."""
+    if not path.parent.is_dir():
+        raise ParameterError(f"there is no folder {path.parent} to make the history in")
+    left_over = path.is_dir() and is_private_folder(path) and not _has_foreign_files(path)
+    if os.path.lexists(path) and not left_over:
+        raise ParameterError(f"{path} exists; nothing was written")
 
 
 def _has_foreign_files(path: Path) -> bool:
