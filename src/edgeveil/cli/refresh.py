@@ -74,7 +74,6 @@ def refresh(
     """
     from edgeveil.cli.reading import check_folder, who_may_be_suggested
     from edgeveil.cli.runner import Run
-    from edgeveil.results.nouns import Nouns
     from edgeveil.results.suggestions import member_files
     from edgeveil.series import prepare_refresh
     from edgeveil.series.campaign import series_folder
@@ -83,12 +82,10 @@ def refresh(
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")
     epsilon = required_epsilon(epsilon)
-    nouns = Nouns.of(words)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
             raise ParameterError(f"{option} is a folder, got {place.name!r}")
         check_folder(place, option, overwrite=True)  # it gets a new folder inside
-
     run = Run.of(how, artifacts=artifacts)
     assert run.ledger is not None
     series_folder(run.ledger, how.label, folder)  # refuse a label that cannot be its name
@@ -97,18 +94,14 @@ def refresh(
         member_files(today.nodes)  # ids have to be names of files
     job = prepare_refresh(
         today,
-        ledger=run.ledger,
         epsilon=epsilon,
         knows_followers=knows_followers,
-        label=how.label,
         folder=folder,
-        date=None if date is None else date.isoformat(),
+        date=date,
         nodes_from_edges=nodes_from_edges,
-        **who_may_be_suggested(shown, today.nodes),
         most_loss=1.0 if accept_loss else MOST_LOSS,
-        engine=run.engine,
-        purpose=how.purpose,
-        operator=how.operator,
+        **who_may_be_suggested(shown, today.nodes),
+        **run.series_options,
     )
     if how.dry_run:
         _print_price(job.price, run.ledger_name, how.format)
@@ -120,7 +113,7 @@ def refresh(
         _write(done, per_member, done.write_per_member, k, how.overwrite)
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
-    say(done.summary_in(nouns))
+    say(done.summary_in(words))
 
 
 def _print_price(price: RefreshPrice, ledger: str, style: Format) -> None:

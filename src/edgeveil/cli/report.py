@@ -76,21 +76,22 @@ def report(
     run = Run.of(how, out, ".html", ".htm", inputs=(graph, lists.members, *shown.files))
     series = None if run.ledger is None else current_series(run.ledger, how.label)
     _check_graph(graph, how, series, accuracy=accuracy)
-    named = (lists.member is not None) + (lists.members is not None)
-    if series is not None and not named and out is not None and per_member is None:
+    if series is not None and not lists.n_named and out is not None and per_member is None:
         _write_series_page(series, run, out)
         return
-    if named != 1:
+    if lists.n_named != 1:
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
+    private, name = None, how.label or "this graph"
     job: ReleaseJob | SeriesJob
     if series is not None:
-        name, job = how.label or "this graph", _job_of_series(series, run, lists, shown)
+        job = _job_of_series(series, run, lists, shown)
         private = run.read(graph) if graph is not None and accuracy else None
     else:
         assert graph is not None  # refused above
-        required_epsilon(lists.epsilon)
-        private = run.read(graph)
-        name, job = graph.name, _job(private, run, lists, shown, per_member)
+        mechanism = ev.mechanisms.Suggest(epsilon=required_epsilon(lists.epsilon))
+        private, name = run.read(graph), graph.name
+        members = _members(private.nodes, lists)
+        job = run.prepare_lists(private, mechanism, members, lists, shown, per_member)
 
     def show(made: ev.Suggestions) -> None:
         made = made.in_words(lists.words)
@@ -114,27 +115,6 @@ def _check_graph(
         )
     if graph is None and accuracy:
         raise ParameterError("--accuracy measures on the graph: name it")
-
-
-def _job(
-    private: ev.Graph,
-    run: Run,
-    lists: options.Lists,
-    shown: options.Suggestable,
-    per_member: Path | None,
-) -> ReleaseJob | SeriesJob:
-    """The job that makes the lists of a page."""
-    from edgeveil.cli.reading import who_may_be_suggested
-    from edgeveil.jobs.choice import mechanism_for_lists
-    from edgeveil.results.suggestions import member_files
-    from edgeveil.series.suggesting import prepare_lists
-
-    mechanism = mechanism_for_lists(private, None, lists.epsilon, knows_followers=False)
-    members = _members(private.nodes, lists)
-    if per_member is not None:
-        member_files(members)  # ids have to be names of files
-    among = who_may_be_suggested(shown, private.nodes)
-    return prepare_lists(private, mechanism, members, k=lists.k, **among, **run.options)
 
 
 def _job_of_series(

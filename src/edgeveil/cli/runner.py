@@ -16,15 +16,19 @@ from typing import Any
 from edgeveil import Graph, Ledger, NoiseSource
 from edgeveil._internal.words import counted, date_in_words, some_of
 from edgeveil.cli.interrupts import wait_for_input
-from edgeveil.cli.options import Releasing
+from edgeveil.cli.options import Lists, Releasing, Suggestable
 from edgeveil.cli.output import counting, say, wrapped
 from edgeveil.cli.presentation import print_price
-from edgeveil.cli.reading import check_out, read_and_say
+from edgeveil.cli.reading import check_out, read_and_say, who_may_be_suggested
 from edgeveil.errors import BudgetError, EdgeveilError, ParameterError
+from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs import Engine
+from edgeveil.jobs.choice import for_graph
 from edgeveil.jobs.job import ReleaseJob
 from edgeveil.ledger import Price
-from edgeveil.series.suggesting import SeriesJob
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.results.suggestions import member_files
+from edgeveil.series.suggesting import SeriesJob, prepare_lists
 
 # By what a mechanism gives: the word for a row.
 _ROWS = {
@@ -78,17 +82,37 @@ class Run:
         return read_and_say(path, self.how, counts=self.how.verbose)
 
     @property
-    def options(self) -> dict[str, Any]:
-        """What `edgeveil.jobs.prepare` takes for every release of a command."""
+    def series_options(self) -> dict[str, Any]:
+        """What `edgeveil.series.prepare_refresh` takes of the options of all commands."""
         return {
             "ledger": self.ledger,
             "label": self.how.label,
-            "skip_exhausted": self.how.skip_exhausted,
             "purpose": self.how.purpose,
             "operator": self.how.operator,
-            "noise": self.noise,
             "engine": self.engine,
         }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `edgeveil.jobs.prepare` takes for every release of a command."""
+        skip = self.how.skip_exhausted
+        return {**self.series_options, "skip_exhausted": skip, "noise": self.noise}
+
+    def prepare_lists(
+        self,
+        graph: Graph,
+        mechanism: Mechanism,
+        members: Iterable[NodeId] | None,
+        lists: Lists,
+        shown: Suggestable,
+        per_member: Path | None,
+    ) -> ReleaseJob | SeriesJob:
+        """Prepare the lists of members, or of everybody; with a folder for files of each."""
+        if per_member is not None:
+            member_files(graph.nodes if members is None else members)
+        among = who_may_be_suggested(shown, graph.nodes)
+        mechanism = for_graph(mechanism, graph)
+        return prepare_lists(graph, mechanism, members, k=lists.k, **among, **self.options)
 
     @property
     def ledger_name(self) -> str:

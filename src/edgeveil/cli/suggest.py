@@ -46,22 +46,14 @@ def suggest(
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.presentation import show_lists
-    from edgeveil.cli.reading import (
-        TABLES,
-        check_folder,
-        wanted_nodes,
-        who_may_be_suggested,
-    )
+    from edgeveil.cli.reading import TABLES, check_folder, wanted_nodes
     from edgeveil.cli.runner import Run
-    from edgeveil.jobs.choice import for_graph
-    from edgeveil.results.suggestions import member_files
-    from edgeveil.series.suggesting import prepare_lists
 
-    if (lists.member is not None) + (lists.members is not None) + all != 1:
+    if lists.n_named + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    asked = make_mechanism(
+    chosen = make_mechanism(
         mechanism,
         "suggestions",
         settings=settings,
@@ -70,14 +62,9 @@ def suggest(
         knows_followers=knows_followers or None,
     )
     check_folder(per_member, overwrite=how.overwrite or how.dry_run)
-
     run = Run.of(how, out, *TABLES, "", inputs=(graph, lists.members, *shown.files))
     private = run.read(graph)
-    chosen, nodes = for_graph(asked, private), private.nodes
-    wanted = wanted_nodes(nodes, lists.member, lists.members, "--members")
-    if per_member is not None:
-        member_files(wanted, ".csv")  # ids have to be names of files
-    members, among = None if all else wanted, who_may_be_suggested(shown, nodes)
-    job = prepare_lists(private, chosen, members, k=lists.k, **among, **run.options)
+    wanted = wanted_nodes(private.nodes, lists.member, lists.members, "--members")
+    job = run.prepare_lists(private, chosen, None if all else wanted, lists, shown, per_member)
     show = partial(show_lists, words=lists.words, out=out, per_member=per_member, style=how.format)
     run.release(job, out, show)

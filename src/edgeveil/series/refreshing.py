@@ -22,7 +22,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -71,7 +71,7 @@ class RefreshOptions(TypedDict, total=False):
 
     label: str
     folder: str | os.PathLike[str] | None
-    date: str | None
+    date: str | date | None
     rule: WindowRule | None
     nodes_from_edges: bool
     candidates: Iterable[NodeId] | None
@@ -109,7 +109,7 @@ def refresh(
         The public name of the graph.
     folder : path, optional
         Where to keep history and state; by default beside the ledger's file.
-    date : str, optional
+    date : str, date or datetime, optional
         Date of the snapshot; today by default. The same graph on the same day is the same
         snapshot, another graph a new one. Refresh by the calendar: that there are two snapshots of
         one day shows members that the graph had changed.
@@ -182,7 +182,7 @@ class RefreshJob:
     # as in `RefreshOptions`
     label: str = ""
     folder: str | os.PathLike[str] | None = None
-    date: str | None = None  # of the day on which it runs
+    date: str | date | None = None  # of the day on which it runs
     rule: WindowRule | None = None
     nodes_from_edges: bool = False
     candidates: list[NodeId] | None = None
