@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ import edgeveil as ev
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import some_of
 from edgeveil.cli import options
-from edgeveil.cli.options import Format, LedgerPlace, default, option
+from edgeveil.cli.options import Format, LedgerPlace, checked, default, option
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
@@ -96,30 +97,34 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
         Do not ask before. Only on a terminal you are asked.
     """
     from edgeveil.cli.runner import confirm
-    from edgeveil.series import last_series
 
     opened = ev.Ledger.open(location)
-    price = last_series(opened, label)
-    if price is None:
-        words = f"Lists of {label or 'this graph'} were made one by one; they become a series."
-    else:
-        accounts = opened.accounts()
-        able = sum(one.left >= price for one in accounts)
-        if not able:
-            raise BudgetError(
-                f"no member has epsilon = {price:g} left to be charged again: nothing was changed, "
-                "and the series continues"
-            )
-        words = (
-            f"The series of {label or 'this graph'} ends. The next refresh charges epsilon = "
-            f"{price:g} again. Of those who were charged so far, "
-            f"{some_of(able, len(accounts), 'member', 'have')} as much left; the others get no "
-            "more lists."
-        )
+    words = _renewal(opened, label)
     if not yes:
         confirm(words)
     opened.advance(label)
     say(f"{words} The next edgeveil refresh starts the new series.")
+
+
+def _renewal(opened: ev.Ledger, label: str) -> str:
+    """What a renewal changes, in words; BudgetError if nobody could be charged again."""
+    from edgeveil.series import last_series
+
+    price, name = last_series(opened, label), label or "this graph"
+    if price is None:
+        return f"Lists of {name} were made one by one; they become a series."
+    accounts = opened.accounts()
+    able = sum(account.left >= price for account in accounts)
+    if not able:
+        raise BudgetError(
+            f"no member has epsilon = {price:g} left to be charged again: nothing was changed, "
+            "and the series continues"
+        )
+    return (
+        f"The series of {name} ends. The next refresh charges epsilon = {price:g} again. Of those "
+        f"who were charged so far, {some_of(able, len(accounts), 'member', 'have')} as much left; "
+        "the others get no more lists."
+    )
 
 
 @ledger.command
@@ -127,7 +132,9 @@ def plan(
     location: LedgerPlace,
     /,
     *,
-    members: Annotated[int | None, default("not needed")] = None,
+    members: Annotated[
+        int | None, default("not needed"), checked(partial(check_int, "--members"))
+    ] = None,
     graph: Annotated[Path | None, default("nothing is measured")] = None,
     k: options.Length = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
@@ -151,49 +158,40 @@ def plan(
         Length of a list.
     """
     from edgeveil.cli.reading import read_and_say
+    from edgeveil.series import highest_epsilon
 
-    if members is not None:
-        check_int("--members", members)
     opened = ev.Ledger.open(location)
-    read = None
-    if graph is not None:
-        read = read_and_say(graph, reading, counts=False)
-        members = read.n_nodes if members is None else members
+    private = None if graph is None else read_and_say(graph, reading, counts=False)
+    if members is None and private is not None:
+        members = private.n_nodes
     if opened.pooled_epsilon is not None and members is None:
         raise ParameterError(
             "the ledger has a cap for all members together: give the number of members who get a "
             "list (--members)"
         )
-
-    def pooled(epsilon: float) -> float:
-        lists = ev.mechanisms.Suggest(epsilon=epsilon) if epsilon else None
-        return lists.guarantee(members or 1).pooled_epsilon if lists else 0.0
-
     account = opened.account()
-    columns = ["lists", "charges", "epsilon"]
-    rows: list[tuple[Any, ...]] = [
-        (words, count, account.highest_price(count, pooled=pooled))
-        for words, count in (("series", 1), ("series, renewed once", 2))
-    ]
-    if not rows[0][2] > 0:
+    lists = ev.mechanisms.Suggest(epsilon=1)
+    once, twice = (highest_epsilon(account, lists, members or 1, count) for count in (1, 2))
+    if not once > 0:
         raise BudgetError("nothing is left for the member who was charged the most")
     say(
         f"Lowest remaining budget: epsilon = {account.left:g}. A series (edgeveil refresh) or its "
-        f"renewal (edgeveil ledger renew) is one charge, up to {rows[0][2]:g} for each member, "
-        f"whatever the number of its lists; two of them, up to {rows[1][2]:g} each."
+        f"renewal (edgeveil ledger renew) is one charge, up to {once:g} for each member, "
+        f"whatever the number of its lists; two of them, up to {twice:g} each."
     )
-    about: dict[str, Any] = {"least_left": account.left}
-    warning = ""
-    if read is not None:
-        hits = _hits(read, {row[2] for row in rows if row[2] > 0}, k)
+    columns, warning = ["lists", "charges", "epsilon"], ""
+    rows: list[tuple[Any, ...]] = [("series", 1, once), ("series, renewed once", 2, twice)]
+    metadata: dict[str, Any] = {"least_left": account.left}
+    if private is not None:
+        hits = _hits(private, {once, twice} - {0.0}, k)
         groups = list(dict.fromkeys(scope for scope, _ in hits))
         columns += [f"hits@{k}, {group}" for group in groups]
         rows.append(("popularity", 0, None))
         rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
         warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
-        about["warning"] = warning
+        metadata["warning"] = warning
         say(_worth(hits))
-    print_table(columns, rows, style=format, about=about, title="what is left", warning=warning)
+    print_table(columns, rows, style=format, about=metadata, title="what is left", warning=warning)
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -90,8 +91,8 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
-Length = Annotated[int, Parameter(name=("-k", "--top")), checked(lambda k: check_int("-k", k))]
-ListLength = Annotated[Length, checked(lambda k: check_int("-k", k, 1, 10_000))]
+Length = Annotated[int, Parameter(name=("-k", "--top")), checked(partial(check_int, "-k"))]
+ListLength = Annotated[Length, checked(partial(check_int, "-k", least=1, most=10_000))]
 Format = Annotated[OutputFormat, option("How the result is printed.")]
 GraphPath = Annotated[
     Path, option("The graph: edge list, Parquet, .mat, MatrixMarket or graph folder.")

@@ -1,6 +1,6 @@
 """Series: lists for every snapshot at the price of one list, because no path is counted twice."""
 
-from edgeveil.series.campaign import had_series, is_series, last_series
+from edgeveil.series.campaign import had_series, highest_epsilon, is_series, last_series
 from edgeveil.series.refreshing import (
     Refreshed,
     RefreshJob,
@@ -16,6 +16,7 @@ __all__ = [
     "Refreshed",
     "WindowRule",
     "had_series",
+    "highest_epsilon",
     "is_series",
     "last_series",
     "prepare_refresh",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.jobs.keys import code_of, describe, parameters_of
-from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger import Account, Campaign, Ledger
 from edgeveil.ledger.prices import NANO
 from edgeveil.ledger.snapshots import SERIES, plain_label
 from edgeveil.mechanisms.member_lists import Suggest
@@ -109,6 +109,18 @@ def last_series(ledger: Ledger, label: str) -> float | None:
         charge for charge in charges if plain_label(charge.label) == name and charge.epsilon_nano
     ]
     return priced[-1].epsilon_nano / NANO
+
+
+def highest_epsilon(account: Account, lists: Suggest, n_members: int, n_series: int) -> float:
+    """The highest epsilon at which what is left allows so many series more, or renewals.
+
+    `account` is that of the member with the least left, and `lists` what makes the lists.
+    """
+
+    def pooled(epsilon: float) -> float:
+        return replace(lists, epsilon=epsilon).guarantee(n_members).pooled_epsilon
+
+    return account.highest_price(n_series, pooled=pooled)
 
 
 def current_series(

@@ -8,7 +8,8 @@ import json
 import os
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from edgeveil._internal.files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.accounts import is_window
 from edgeveil.ledger.snapshots import plain_label
+from edgeveil.series import highest_epsilon
 from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.served_series import SeriesLists
 from edgeveil.serve.tokens import Tokens
@@ -133,23 +135,10 @@ def _status(lists: SeriesLists, tokens: Tokens) -> dict[str, Any]:
 
 def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
     """The highest epsilon at which everybody's budget allows one more series, or two."""
-    account = lists.ledger.account()
-    return [
-        {"renewals": count, "epsilon": account.highest_price(count, pooled=_pooled(lists))}
-        for count in (1, 2)
-    ]
-
-
-def _pooled(lists: SeriesLists) -> Callable[[float], float]:
-    """The most that all members together can learn from a series each, at an epsilon."""
-    published = lists.published
-    members = len(published.nodes) if published else 1
-
-    def pooled(epsilon: float) -> float:
-        mechanism = replace(lists.mechanism, epsilon=epsilon) if epsilon else None
-        return mechanism.guarantee(members).pooled_epsilon if mechanism else 0.0
-
-    return pooled
+    account, published = lists.ledger.account(), lists.published
+    n_members = len(published.nodes) if published else 1
+    highest = partial(highest_epsilon, account, lists.mechanism, n_members)
+    return [{"renewals": count, "epsilon": highest(count)} for count in (1, 2)]
 
 
 def _charges(lists: SeriesLists) -> dict[str, Any]:
