@@ -9,6 +9,7 @@ import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -38,7 +39,7 @@ class _Asking(NamedTuple):
 
     member: NodeId
     published: PublishedLists | None
-    known: bool
+    is_known: bool
     stored: bytes | None
     body: bytes  # of the request, if it has one
 
@@ -48,95 +49,110 @@ _Answer = Callable[[_Asking], Awaitable[Response]]
 
 def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: bool) -> Starlette:
     """The members' side of the service."""
+    answers, node, truth = _Answers(lists), (str, int), (bool,)
 
-    async def suggestions(asking: _Asking) -> Response:
+    def route(path: str, answer: _Answer, method: str = "GET") -> Route:
+        return Route(path, _for_members(lists, tokens, answer), methods=[method])
+
+    routes = [
+        route("/me/suggestions", answers.suggestions),
+        route("/me/protection", answers.from_ledger(_protection)),
+        route("/me/budget", answers.from_ledger(_budget)),
+        route("/me/choices", answers.choices),
+        route("/me/not-interested", answers.choose(_dismiss, "node", node), "POST"),
+        route("/me/interested", answers.choose(_undo_dismiss, "node", node), "POST"),
+        route("/me/suggest-me", answers.choose(_suggest, "suggest_me", truth), "POST"),
+    ]
+    return application(routes, _PAGES, metrics, https=https)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What a member gets who asks."""
+
+    lists: SeriesLists
+
+    async def suggestions(self, asking: _Asking) -> Response:
+        """The member's own list."""
         if asking.published is None:
             return error(503, "there is no list for you now; try again later")
         if asking.stored is None:
             return error(404, _NOT_YET)
         # All answers have one length.
-        body = lists.answer(asking.published.lists, asking.member, asking.stored)
+        body = self.lists.answer(asking.published.lists, asking.member, asking.stored)
         return Response(b'{"list":%s}' % body, media_type="application/json")
 
-    def answer_from_ledger(work: Callable[[SeriesLists, str], dict[str, Any]]) -> _Answer:
+    def from_ledger(self, work: Callable[[SeriesLists, str], dict[str, Any]]) -> _Answer:
+        """What the ledger says of the member."""
+
         async def answer(asking: _Asking) -> Response:
             try:
-                return JSONResponse(await asyncio.to_thread(work, lists, str(asking.member)))
+                return JSONResponse(await asyncio.to_thread(work, self.lists, str(asking.member)))
             except (EdgeveilError, OSError):
                 return error(503, "the ledger cannot be read now; try again later")
 
         return answer
 
-    async def choices(asking: _Asking) -> Response:
+    async def choices(self, asking: _Asking) -> Response:
+        """All of the member's choices."""
         if asking.published is None:
             return error(503, "your choices cannot be shown now; try again later")
-        if not asking.known:
+        if not asking.is_known:
             return error(404, _NOT_YET)
-        return JSONResponse(_choices(lists.choices, asking))
+        return JSONResponse(_choices(self.lists.choices, asking))
 
-    def choose(work: Callable[[Choices, _Asking, Any], None], name: str, kind: Any) -> _Answer:
+    def choose(
+        self, work: Callable[[Choices, _Asking, Any], None], entry: str, kinds: tuple[type, ...]
+    ) -> _Answer:
         """A choice, by the one entry of the body; the answer is all of the member's choices."""
 
         async def answer(asking: _Asking) -> Response:
-            if not asking.known:
-                return await choices(asking)
+            if not asking.is_known:
+                return await self.choices(asking)
             try:
                 said = json.loads(asking.body)
             except (ValueError, RecursionError):
                 said = None
-            if not isinstance(said, dict) or set(said) != {name} or type(said[name]) not in kind:
-                return error(400, f'this needs a JSON object with one entry, "{name}"')
+            if not isinstance(said, dict) or set(said) != {entry} or type(said[entry]) not in kinds:
+                return error(400, f'this needs a JSON object with one entry, "{entry}"')
             try:
-                await asyncio.to_thread(work, lists.choices, asking, said[name])
+                await asyncio.to_thread(work, self.lists.choices, asking, said[entry])
             except _Unknown:
                 return error(404, "nobody has this id")
             except TooMany as refusal:
                 return error(409, str(refusal))
             except (EdgeveilError, OSError):
                 return error(503, "your choice cannot be stored now; try again later")
-            lists.make_again(asking.member)
-            return await choices(asking)
+            self.lists.make_again(asking.member)
+            return await self.choices(asking)
 
         return answer
 
-    def route(path: str, answer: _Answer, method: str = "GET") -> Route:
-        async def endpoint(request: Request) -> Response:
-            try:
-                scheme, _, token = request.headers.get("authorization", "").partition(" ")
-                if scheme.lower() != "bearer":
-                    raise Refused
-                subject = tokens.subject(token.strip())
-            except Refused:
-                challenge = {"WWW-Authenticate": "Bearer"}
-                return error(401, "this needs a valid token of a member", **challenge)
-            body = b""
-            if method == "POST":
-                refusal = _refusal(request)
-                if refusal is not None:
-                    return refusal
-                async for part in request.stream():
-                    body += part
-                    if len(body) > _MOST_BYTES:
-                        return error(413, "this is too long")
-            return await answer(_asking(lists, subject, body))
 
-        return Route(path, endpoint, methods=[method])
+def _for_members(
+    lists: SeriesLists, tokens: Tokens, answer: _Answer
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer only the member whom a valid token names."""
 
-    nodes, truth = (str, int), (bool,)
-    routes = [
-        route("/me/suggestions", suggestions),
-        route("/me/protection", answer_from_ledger(_protection)),
-        route("/me/budget", answer_from_ledger(_budget)),
-        route("/me/choices", choices),
-        route("/me/not-interested", choose(_dismiss, "node", nodes), "POST"),
-        route("/me/interested", choose(_undo_dismiss, "node", nodes), "POST"),
-        route("/me/suggest-me", choose(_suggest, "suggest_me", truth), "POST"),
-    ]
-    return application(routes, _PAGES, metrics, https=https)
+    async def endpoint(request: Request) -> Response:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        try:
+            if scheme.lower() != "bearer":
+                raise Refused
+            subject = tokens.subject(token.strip())
+        except Refused:
+            challenge = {"WWW-Authenticate": "Bearer"}
+            return error(401, "this needs a valid token of a member", **challenge)
+        body = await _body(request) if request.method == "POST" else b""
+        if isinstance(body, Response):
+            return body
+        return await answer(_asking(lists, subject, body))
+
+    return endpoint
 
 
-def _refusal(request: Request) -> Response | None:
-    """Refuse a request that a page of another site has made a browser send.
+async def _body(request: Request) -> bytes | Response:
+    """The body of a choice; a refusal if a page of another site has made a browser send it.
 
     Such a page has no token, and browsers add none by themselves. A proxy may add one, from a
     cookie: then this is what protects members.
@@ -145,24 +161,29 @@ def _refusal(request: Request) -> Response | None:
         return error(403, "this must come from the member's own page")
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         return error(415, "this needs Content-Type: application/json")
-    return None
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            return error(413, "this is too long")
+    return body
 
 
 def _asking(lists: SeriesLists, subject: str, body: bytes = b"") -> _Asking:
     """The member who asks. Anyone with a token may: a newcomer is in no snapshot yet."""
     published = lists.published
-    found = None if published is None else _member(subject, published.nodes)
-    if published is None or found is None:
+    node = None if published is None else _member(subject, published.nodes)
+    if published is None or node is None:
         return _Asking(subject, published, False, None, body)
-    member, at = found
-    stored = published.get(at)
+    member, index = node
+    stored = published.get(index)
     own = stored if stored is not None and is_list_of(member, stored) else None
     return _Asking(member, published, True, own, body)
 
 
-def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
-    """The id that a token's subject names, and its index. The node set is public."""
-    member = nodes.named(subject)
+def _member(name: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
+    """The id that a token or a request names, and its index. The node set is public."""
+    member = nodes.named(name)
     index = nodes.find(member)  # `index` would look for similar names, which takes long
     return None if index is None else (member, index)
 
@@ -174,10 +195,10 @@ class _Unknown(Exception):  # noqa: N818  (an answer)
 def _other(asking: _Asking, node: str | int) -> str:
     """The name of somebody whom a member names; the node set is public."""
     assert asking.published is not None
-    found = _member(str(node), asking.published.nodes)
-    if found is None:
+    other = _member(str(node), asking.published.nodes)
+    if other is None:
         raise _Unknown
-    return str(found[0])
+    return str(other[0])
 
 
 def _dismiss(choices: Choices, asking: _Asking, node: str | int) -> None:
@@ -210,8 +231,8 @@ def _protection(lists: SeriesLists, member: str) -> dict[str, Any]:
         hidden, pair = "whom any other member follows", "such a connection"
     if nouns != FRIENDS:
         between = "of any other" if mechanism.directed else "between other"
-        one = nouns.member if mechanism.directed else nouns.members
-        hidden, pair = f"{nouns.edges} {between} {one}", "such a connection"
+        whom = nouns.member if mechanism.directed else nouns.members
+        hidden, pair = f"{nouns.edges} {between} {whom}", "such a connection"
     # Everything that the member was charged counts: a series that was renewed counts twice.
     epsilon = max(lists.ledger.account(member).charged, mechanism.epsilon)
     return {
