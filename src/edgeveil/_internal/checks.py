@@ -40,6 +40,13 @@ def check_int(name: str, value: Any, least: int = 1, most: int | None = None) ->
     return int(value)
 
 
+def check_share(name: str, value: Any) -> float:
+    """Refuse what is not a number from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ParameterError(f"{name} must be from 0 to 1, got {value!r}")
+    return float(value)
+
+
 def check_choice(name: str, value: Any, *words: str) -> str:
     """Refuse anything but one of these words."""
     if not isinstance(value, str) or value not in words:

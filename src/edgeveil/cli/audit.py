@@ -11,6 +11,8 @@ from edgeveil.cli.options import WHICH_MECHANISM, option
 from edgeveil.cli.output import counting, print_table
 from edgeveil.errors import EdgeveilError
 
+_COLUMNS = ("claimed", "exact_loss", "lower_bound", "confidence", "verdict_bound", "trials")
+
 
 def audit(
     mechanism: Annotated[options.AnyMechanism, option(WHICH_MECHANISM)] = "push-flow-cap",
@@ -52,14 +54,10 @@ def audit(
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:
-        columns = ["claimed", "exact_loss", "lower_bound", "confidence", "verdict_bound", "trials"]
+        rows = [case for case in (result, result.tight_case) if case is not None]
         print_table(
-            ["mechanism", *columns],
-            [
-                (mechanism, *(getattr(one, name) for name in columns))
-                for one in (result, result.tight_case)
-                if one is not None
-            ],
+            ["mechanism", *_COLUMNS],
+            [(mechanism, *(getattr(case, name) for name in _COLUMNS)) for case in rows],
             style=format,
             about={"consistent": result.consistent, "says": str(result)},
         )

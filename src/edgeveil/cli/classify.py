@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from edgeveil._internal.checks import check_share
 from edgeveil.cli import options
-from edgeveil.cli.options import default, option, required_epsilon
+from edgeveil.cli.options import checked, default, option, required_epsilon
 from edgeveil.cli.output import say
-from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     import edgeveil as ev
@@ -30,7 +31,7 @@ def classify(
     features: Path | None = None,
     prior: Path | None = None,
     targets: Annotated[Path | None, default("everybody without a label")] = None,
-    threshold: float = 0.0,
+    threshold: Annotated[float, checked(partial(check_share, "--threshold"))] = 0.0,
     seed: int = 0,
     out: Path | None = None,
     page: Path | None = None,
@@ -73,18 +74,15 @@ def classify(
     from edgeveil.jobs.classifying import classifier
 
     epsilon = required_epsilon(epsilon)
-    if not 0 <= threshold <= 1:
-        raise ParameterError(f"--threshold must be from 0 to 1, got {threshold:g}")
-    inputs = (graph, labels, features, prior, targets)
-    replaced = how.overwrite or how.dry_run
+    inputs, replaced = (graph, labels, features, prior, targets), how.overwrite or how.dry_run
     check_out(page, ".html", ".htm", overwrite=replaced, inputs=inputs, option="--page")
-
     run = Run.of(how, out, *TABLES, inputs=inputs)
     private = run.read(graph)
     asked = nodes_in_file(private.nodes, targets, "--targets")
     mechanism = classifier(
         private, labels, epsilon=epsilon, features=features, prior=prior, targets=asked, seed=seed
     )
+    job = prepare(private, mechanism, **run.options)
 
     def show(made: ev.Predictions) -> None:
         if out is None:
@@ -93,7 +91,6 @@ def classify(
         if page is not None:
             _write_page(made, page, graph.name, _baseline(features, prior))
 
-    job = prepare(private, mechanism, **run.options)
     run.release(job, out, show, change=lambda made: made.abstain(threshold))
 
 

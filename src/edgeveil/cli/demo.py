@@ -6,12 +6,13 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
 from edgeveil._internal.checks import check_int
-from edgeveil.cli.options import Flag
+from edgeveil.cli.options import Flag, checked
 from edgeveil.cli.output import say
 from edgeveil.cli.report import EPSILONS, measured
 
@@ -35,7 +36,7 @@ def demo(
     *,
     out: Path | None = None,
     overwrite: Flag = False,
-    members: int = 100,
+    members: Annotated[int, checked(partial(check_int, "--members", least=1, most=10_000))] = 100,
     seed: int = 0,
 ) -> None:
     """Make private lists and predictions from a built-in network, and a page of each.
@@ -61,18 +62,32 @@ def demo(
         Seed of the network. The noise of the lists shown is always fresh.
     """
     from edgeveil.cli.reading import check_out
+
+    lists, replaced = out or _PAGE, overwrite or out is None
+    check_out(lists, overwrite=replaced)
+    years = lists.with_name(f"{lists.stem}-years{lists.suffix}")
+    check_out(years, overwrite=replaced)
+    start = time.perf_counter()
+    graph = named_network(seed)
+    _show_lists(graph, seed, members, lists)
+    _show_years(graph, seed, years)
+    say(f"Done in {time.perf_counter() - start:.0f} s. Open these pages in a browser:")
+    sys.stdout.write(f"{lists.resolve()}\n{years.resolve()}\n")
+
+
+def named_network(seed: int) -> ev.Graph:
+    """The built-in network, with names as ids."""
+    network = ev.datasets.social_network(seed=seed)
+    u, v = network.graph.adjacency().nonzero()
+    return ev.Graph.from_edges(u, v, ev.NodeSet.of_strings(network.names))
+
+
+def _show_lists(graph: ev.Graph, seed: int, members: int, out: Path) -> None:
+    """Find hidden friendships by lists made from the others; `members` of each group count."""
     from edgeveil.evaluation.hits import hide_edges
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.report.list_page import member_lists
 
-    check_int("members", members, 1, 10_000)
-    replaced = overwrite or out is None
-    out = out or _PAGE
-    check_out(out, overwrite=replaced)
-    second = out.with_name(f"{out.stem}-years{out.suffix}")
-    check_out(second, overwrite=replaced)
-    start = time.perf_counter()
-    graph = named_network(seed)
     split = hide_edges(graph, seed=seed)
     say(
         f"A generated network of {graph.n_nodes:,} members and {graph.n_edges:,} friendships. A "
@@ -101,16 +116,6 @@ def demo(
         ],
     )
     write_page(out, page)
-    _show_years(graph, seed, second)
-    say(f"Done in {time.perf_counter() - start:.0f} s. Open these pages in a browser:")
-    sys.stdout.write(f"{out.resolve()}\n{second.resolve()}\n")
-
-
-def named_network(seed: int) -> ev.Graph:
-    """The built-in network, with names as ids."""
-    network = ev.datasets.social_network(seed=seed)
-    u, v = network.graph.adjacency().nonzero()
-    return ev.Graph.from_edges(u, v, ev.NodeSet.of_strings(network.names))
 
 
 def _shown_members(split: HiddenEdges) -> list[NodeId]:

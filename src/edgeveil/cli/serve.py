@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +19,9 @@ from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.serve.watched_files import own_folder
 
 if TYPE_CHECKING:
-    from edgeveil.graph.graph import Graph
     from edgeveil.ledger import Ledger
     from edgeveil.serve.served_series import SeriesLists
+    from edgeveil.serve.server import Address
     from edgeveil.serve.tokens import Tokens as Checker
 
 _TRIAL_MEMBERS = 3
@@ -41,6 +42,16 @@ class Sockets:
     """For HTTPS: the certificate's private key (PEM)."""
     curator: Annotated[str | None, default("closed")] = None
     """Address for the curator: 127.0.0.1:8081 or unix:path. The key is in the state folder."""
+
+    def addresses(self) -> list[Address]:
+        """The members' address, and the curator's if it is open."""
+        from edgeveil.serve.server import Address
+
+        if (self.certificate is None) != (self.private_key is None):
+            raise ParameterError("HTTPS needs both: --certificate and --private-key")
+        https = {"certificate": self.certificate, "key": self.private_key}
+        curator = [] if self.curator is None else [Address.of(self.curator)]
+        return [Address.of(self.at, **https, shared=True), *curator]
 
 
 @Parameter(name="*")
@@ -115,26 +126,29 @@ def serve(
         raise ParameterError(
             "GRAPH, --ledger and --keys are needed; `edgeveil serve --trial` needs none"
         )
+    from edgeveil.cli.reading import read_and_say
     from edgeveil.ledger import Ledger
     from edgeveil.serve.choices import Choices
     from edgeveil.serve.rules import Rules
-    from edgeveil.serve.served_series import CHOICES, SeriesLists
+    from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
+    members, *curator = addresses = sockets.addresses()
     opened = Ledger.open(ledger, artifacts=artifacts)
     place = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
+    read = partial(read_and_say, graph, reading, counts=False)
     lists = SeriesLists(
-        *(_reader(graph, reading), opened, label, k, place, folder, words),
-        choices=Choices(choices or place / CHOICES),
-        rules=Rules(shown.candidates, shown.exclude),
+        *(read, opened, label, k, place, folder, words),
+        choices=None if choices is None else Choices(choices),
+        rules=Rules(*shown.files),
     )
 
-    def started(members: str, curator: str) -> None:
+    def started() -> None:
         say(f"Members: {members}")
-        say(f"Curator: {curator or 'closed (--curator)'}")
+        say(f"Curator: {curator[0] if curator else 'closed (--curator)'}")
 
-    _serve(lists, checker, sockets, place, started)
+    _serve(lists, checker, addresses, place, started)
 
 
 def _refuse_without_packages() -> None:
@@ -163,42 +177,30 @@ def _beside(ledger: Ledger) -> Path:
     return Path(f"{ledger.location}.service")
 
 
-def _reader(path: Path, reading: options.GraphFile) -> Callable[[], Graph]:
-    from edgeveil.cli.reading import read_and_say
-
-    return lambda: read_and_say(path, reading, counts=False)
-
-
 def _serve(
     lists: SeriesLists,
     tokens: Checker,
-    sockets: Sockets,
+    addresses: list[Address],
     folder: Path,
-    started: Callable[[str, str], None],
+    started: Callable[[], None],
 ) -> None:
-    """Serve until told to stop; call `started` with both addresses ("" for a closed one)."""
+    """Serve until told to stop; call `started` once all sockets are open."""
     from edgeveil.serve.application import Metrics
     from edgeveil.serve.curator import curator_app, curator_key
     from edgeveil.serve.member import member_app
-    from edgeveil.serve.server import Address, serve
+    from edgeveil.serve.server import serve
 
-    if (sockets.certificate is None) != (sockets.private_key is None):
-        raise ParameterError("HTTPS needs both: --certificate and --private-key")
-    address = Address.of(
-        sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
-    )
-    metrics, https = Metrics(), sockets.certificate is not None
-    apps = [(address, member_app(lists, tokens, metrics, https=https))]
-    if sockets.curator is not None:
-        key = curator_key(folder / _KEY)
-        apps.append((Address.of(sockets.curator), curator_app(lists, tokens, metrics, key)))
+    metrics = Metrics()
+    apps = [member_app(lists, tokens, metrics, https=addresses[0].certificate is not None)]
+    if len(addresses) > 1:
+        apps.append(curator_app(lists, tokens, metrics, curator_key(folder / _KEY)))
 
     def begin() -> None:
-        started(str(address), str(apps[1][0]) if apps[1:] else "")
+        started()
         lists.start()
 
     try:
-        serve(apps, begin)
+        serve(list(zip(addresses, apps, strict=True)), begin)
     finally:
         lists.stop()
 
@@ -222,12 +224,13 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     lists = SeriesLists(lambda: graph, ledger, "", k, folder)
     lists.catch_up()  # whoever opens a page at once sees a list
     beside = str(Address.of(sockets.at).port + 1)
+    members, curator = addresses = replace(sockets, curator=beside).addresses()
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 
-    def started(members: str, curator: str) -> None:
+    def started() -> None:
         say("A network of generated people. Open these pages in a browser; Ctrl-C ends all.")
         for person in people[:_TRIAL_MEMBERS]:
             say(f"{person}: {members}/#token={sign(str(person), secret, 'edgeveil')}")
         say(f"The curator: {curator}/#key={(folder / _KEY).read_text().strip()}")
 
-    _serve(lists, checker, replace(sockets, curator=beside), folder, started)
+    _serve(lists, checker, addresses, folder, started)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import is_number
+from edgeveil._internal.checks import check_share
 from edgeveil._internal.files import write_atomically
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
@@ -242,8 +242,7 @@ class Predictions(Tabular):
         Post-processing, free at any time. Measures are then of the nodes for which a class is
         said; `Quality.coverage` is their share.
         """
-        if not is_number(threshold) or not 0 <= threshold <= 1:
-            raise ParameterError(f"threshold must be from 0 to 1, got {threshold!r}")
+        check_share("threshold", threshold)
         if self.validation is None:
             if self.n_validated:
                 raise ParameterError(
