@@ -24,7 +24,7 @@ def aggregate(
     ] = None,
     bound: float = 1.0,
     dim: Annotated[int | None, default("64, without --values")] = None,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Add up what is public about neighbours, privately, for anybody to see.
 
@@ -54,7 +54,7 @@ def aggregate(
     from edgeveil.jobs.aggregating import aggregation
 
     epsilon = required_epsilon(epsilon)
-    run = Run.of(how, out, *TABLES, inputs=(graph, values))
+    run = Run.of(releasing, out, *TABLES, inputs=(graph, values))
     private = run.read(graph)
     mechanism = aggregation(private, values, epsilon=epsilon, bound=bound, dimension=dim)
     run.release(prepare(private, mechanism, **run.options), out)

@@ -59,7 +59,7 @@ def audit(
             ["mechanism", *_COLUMNS],
             [(mechanism, *(getattr(case, name) for name in _COLUMNS)) for case in rows],
             style=format,
-            about={"consistent": result.consistent, "says": str(result)},
+            metadata={"consistent": result.consistent, "says": str(result)},
         )
     if not result.consistent:
         raise EdgeveilError("the audit contradicts the claim")

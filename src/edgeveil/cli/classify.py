@@ -35,7 +35,7 @@ def classify(
     seed: int = 0,
     out: Path | None = None,
     page: Path | None = None,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Predict classes of nodes from the whole graph, privately, for anybody to see.
 
@@ -74,9 +74,12 @@ def classify(
     from edgeveil.jobs.classifying import classifier
 
     epsilon = required_epsilon(epsilon)
-    inputs, replaced = (graph, labels, features, prior, targets), how.overwrite or how.dry_run
+    inputs, replaced = (
+        (graph, labels, features, prior, targets),
+        releasing.overwrite or releasing.dry_run,
+    )
     check_out(page, ".html", ".htm", overwrite=replaced, inputs=inputs, option="--page")
-    run = Run.of(how, out, *TABLES, inputs=inputs)
+    run = Run.of(releasing, out, *TABLES, inputs=inputs)
     private = run.read(graph)
     asked = nodes_in_file(private.nodes, targets, "--targets")
     mechanism = classifier(
@@ -84,14 +87,14 @@ def classify(
     )
     job = prepare(private, mechanism, **run.options)
 
-    def show(made: ev.Predictions) -> None:
+    def show(predictions: ev.Predictions) -> None:
         if out is None:
-            print_predictions(made, how.format)
-        say(made.summary)
+            print_predictions(predictions, releasing.format)
+        say(predictions.summary)
         if page is not None:
-            _write_page(made, page, graph.name, _baseline(features, prior))
+            _write_page(predictions, page, graph.name, _baseline(features, prior))
 
-    run.release(job, out, show, change=lambda made: made.abstain(threshold))
+    run.release(job, out, show, change=lambda predictions: predictions.abstain(threshold))
 
 
 def _baseline(features: Path | None, prior: Path | None) -> str:
@@ -101,10 +104,11 @@ def _baseline(features: Path | None, prior: Path | None) -> str:
     return "class frequencies" if prior is None else "your own model alone"
 
 
-def _write_page(made: ev.Predictions, page: Path, name: str, without: str) -> None:
+def _write_page(predictions: ev.Predictions, page: Path, name: str, without: str) -> None:
     from edgeveil.report import page_from_predictions, write_page
 
     write_page(
-        page, page_from_predictions(made, title=f"Predicted classes: {name}", without=without)
+        page,
+        page_from_predictions(predictions, title=f"Predicted classes: {name}", without=without),
     )
     sys.stdout.write(f"{page.resolve()}\n")

@@ -93,8 +93,8 @@ def _show_lists(graph: ev.Graph, seed: int, members: int, out: Path) -> None:
         f"A generated network of {graph.n_nodes:,} members and {graph.n_edges:,} friendships. A "
         "tenth of the friendships is hidden. Do private lists find them?"
     )
-    made = ev.suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
-    _print_lists(member_lists([made], split.left, _NAME, split.hidden), split)
+    suggestions = ev.suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
+    _print_lists(member_lists([suggestions], split.left, _NAME, split.hidden), split)
     say(
         "Show each list only to the member it was made for. It protects from that member every "
         "friendship between other people: with or without it, no list is more than "
@@ -104,7 +104,7 @@ def _show_lists(graph: ev.Graph, seed: int, members: int, out: Path) -> None:
     results = measured(graph, _NAME, EPSILONS, _K, members=members, seed=seed)
     _print_hits(results)
     page = page_from_releases(
-        [made],
+        [suggestions],
         split.left,
         title="Whom six members may know, privately",
         name=_NAME,
@@ -131,16 +131,16 @@ def _print_lists(lists: Sequence[MemberList], split: HiddenEdges) -> None:
     """One column per member, one line per rank, and what each kind of list found."""
     graph, nodes = split.left, split.left.nodes
     ours, exact, popular = (lists[i::3] for i in range(3))
-    at = [nodes.index(one.member) for one in ours]
-    lines = [["rank", *(str(one.member) for one in ours)]]
+    at = [nodes.index(shown.member) for shown in ours]
+    lines = [["rank", *(str(shown.member) for shown in ours)]]
     lines.append(["", *(f"{graph.degrees[v]} friends" for v in at)])
     for place in range(_PLACES):
-        rows = [one.rows[place] for one in ours]
+        rows = [shown.rows[place] for shown in ours]
         lines.append([f"{place + 1}", *(f"{row.node}{'*' * bool(row.right)}" for row in rows)])
     for name, kind in (("private", ours), ("exact", exact), ("popular", popular)):
-        found = [sum(bool(row.right) for row in one.rows) for one in kind]
+        hits = [sum(bool(row.right) for row in shown.rows) for shown in kind]
         hidden = (split.hidden.degrees[v] for v in at)
-        lines.append([name, *(f"{n}* of {m}" for n, m in zip(found, hidden, strict=True))])
+        lines.append([name, *(f"{n}* of {m}" for n, m in zip(hits, hidden, strict=True))])
     sys.stdout.write(
         f"\nPrivate lists at epsilon {_EPSILON:g} (*: a hidden friend). The last rows count\n"
         "hidden friends found by private lists, by lists without privacy (exact), and\n"
@@ -191,13 +191,13 @@ def _show_years(graph: ev.Graph, seed: int, out: Path) -> None:
     lines = [["epsilon", *(f"{epsilon:g}" for epsilon in _YEARS)]]
     said, right = ["  as published"], ["  in truth"]
     for epsilon in _YEARS:
-        made = ev.classify(graph, told, epsilon=epsilon)
-        found = zip(made.nodes, made.classified, strict=True)
-        right.append(f"{np.mean([years[node] == year for node, year in found]):.2f}")
-        said.append("-" if made.accuracy is None else f"{made.accuracy:.2f}")
+        predictions = ev.classify(graph, told, epsilon=epsilon)
+        published = zip(predictions.nodes, predictions.classified, strict=True)
+        right.append(f"{np.mean([years[node] == year for node, year in published]):.2f}")
+        said.append("-" if predictions.accuracy is None else f"{predictions.accuracy:.2f}")
         if epsilon == _EPSILON:
             page = page_from_predictions(
-                made,
+                predictions,
                 title="School years, predicted privately",
                 without="year frequencies",
                 summary=[

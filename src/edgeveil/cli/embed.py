@@ -21,7 +21,7 @@ def embed(
     sources: Annotated[Path | None, options.default("all nodes")] = None,
     mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None,
     parameters: options.Parameters = options.PARAMETERS,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Embed members privately, each for itself; by default its own list, at no cost.
 
@@ -52,15 +52,15 @@ def embed(
     asked = chosen_mechanism(
         mechanism, "embeddings", parameters, epsilon=epsilon, dimension=dim
     ) or default_embedding(epsilon, parameters.model, dim)
-    run = Run.of(how, out, *TABLES, "", inputs=(graph, sources))
+    run = Run.of(releasing, out, *TABLES, "", inputs=(graph, sources))
     private = run.read(graph)
     chosen = for_graph(asked, private)
     wanted = wanted_nodes(private.nodes, source, sources, "--sources")
-    if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
+    if (total := chosen.guarantee(len(wanted)).epsilon) > (single := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
             f"epsilon = {total:g}. For nothing: leave out --epsilon and --model public (each is "
-            f"then a member's own list, for itself alone). For {one:g} in all: leave out "
+            f"then a member's own list, for itself alone). For {single:g} in all: leave out "
             "--mechanism."
         )
     run.release(prepare(private, chosen, wanted, **run.options), out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -92,7 +92,6 @@ def evaluate(
     overwrite
         Replace a figure that exists.
     """
-    from edgeveil.cli.mechanisms import refuse_parameters
     from edgeveil.cli.reading import check_out, read_and_say
     from edgeveil.evaluation.own_graph import prepare_evaluation
     from edgeveil.evaluation.results import load_matplotlib
@@ -105,16 +104,15 @@ def evaluate(
     if plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
         check_out(plot, ".png", ".svg", ".pdf", overwrite=overwrite, option="--plot")
-    if mechanism is None:
-        refuse_parameters(parameters)
+    tried = _mechanisms(mechanism, epsilon, parameters)
     job = prepare_evaluation(
-        epsilon if mechanism is None else None,  # a mechanism has its own
+        epsilon if tried is None else None,  # a mechanism has its own
         over_time=over_time is not None,
         protocol=protocol,
         labels=labels,
         features=features,
         prior=prior,
-        mechanisms=None if mechanism is None else _mechanisms(mechanism, epsilon, parameters),
+        mechanisms=tried,
         sources=sources,
         k=k,
         min_degree=min_degree,
@@ -145,28 +143,42 @@ def _print(result: Evaluation, name: str, style: Format) -> None:
         result.columns,
         rows,
         style=style,
-        about={"graph": name, "says": _WARNING},
+        metadata={"graph": name, "says": _WARNING},
         title=f"{name}: {result.heading}",
         warning=_WARNING,
     )
 
 
 def _mechanisms(
-    names: list[str], epsilons: list[float] | None, parameters: options.Parameters
-) -> Iterator[Mechanism]:
-    """Each at every privacy loss to try, with those parameters that it has."""
-    from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
+    names: list[str] | None, epsilons: list[float] | None, parameters: options.Parameters
+) -> list[Mechanism] | None:
+    """Each at every privacy loss to try, with those parameters that it has; None if none is named.
+
+    ParameterError if no mechanism has a parameter that is given.
+    """
+    from edgeveil.cli.mechanisms import (
+        fields_of,
+        find_mechanism,
+        make_mechanism,
+        refuse_parameters,
+    )
     from edgeveil.evaluation.own_graph import EPSILONS
 
+    if names is None:
+        refuse_parameters(parameters)
+        return None
     kinds = {name: find_mechanism(name) for name in names}
     chosen = {option: value for option, value in parameters.given().items() if value is not None}
     settings = chosen.pop("settings", None)
     for option in chosen:
         if not any(option in fields_of(kind) for kind in kinds.values()):
             raise ParameterError(f"none of {', '.join(names)} has --{option.replace('_', '-')}")
+    mechanisms: list[Mechanism] = []
     for name, kind in kinds.items():
         fields = fields_of(kind)
         own = {option: value for option, value in chosen.items() if option in fields}
         usual = EPSILONS["suggestions" if kind.output == "suggestions" else "rankings"]
-        for loss in (epsilons or usual) if "epsilon" in fields else [None]:
-            yield make_mechanism(name, None, settings=settings, epsilon=loss, **own)
+        make = partial(make_mechanism, name, None, settings=settings, **own)
+        losses = (epsilons or usual) if "epsilon" in fields else [None]
+        mechanisms += [make(epsilon=loss) for loss in losses]
+    return mechanisms

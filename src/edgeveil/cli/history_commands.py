@@ -165,7 +165,9 @@ def show(
         warning = metadata["warning"] = "FOR THE CURATOR ONLY, NOT PRIVATE: exact numbers of edges"
         columns.append("new_edges")
         rows = [(*row, n) for row, n in zip(rows, opened.new_edges().tolist(), strict=True)]
-    print_table(columns, rows, style=format, about=metadata, title=str(location), warning=warning)
+    print_table(
+        columns, rows, style=format, metadata=metadata, title=str(location), warning=warning
+    )
     if format == "table":
         forgotten = f", {len(opened.forgotten):,} of them forgotten" * bool(len(opened.forgotten))
         say(f"{counted(len(opened.nodes), 'member')} in all{forgotten}")

@@ -191,7 +191,9 @@ def plan(
         warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
         metadata["warning"] = warning
         say(_worth(hits))
-    print_table(columns, rows, style=format, about=metadata, title="what is left", warning=warning)
+    print_table(
+        columns, rows, style=format, metadata=metadata, title="what is left", warning=warning
+    )
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
@@ -254,13 +256,15 @@ def report(
         sys.stdout.write(f"{out.resolve()}\n")
         return
     rows, text = spending_rows(opened.charges(member)), StringIO()
-    about = {"ledger": opened.location, "epsilon": opened.epsilon}
+    metadata = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is not None:
         with redirect_stdout(text):
-            print_table(COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about)
+            print_table(
+                COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", metadata=metadata
+            )
         write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
         return
-    print_table(COLUMNS, rows, style=format, about=about)
+    print_table(COLUMNS, rows, style=format, metadata=metadata)
     if not rows:
         say("nothing was charged yet")
 
@@ -282,7 +286,7 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
         [(one.member, one.charged, one.left) for one in opened.accounts()]
         + [("(anybody else)", anybody.public, (anybody.cap_nano - anybody.public_nano) / 10**9)],
         style=format,
-        about={
+        metadata={
             "ledger": opened.location,
             "epsilon": opened.epsilon,
             "public_charged": anybody.public,

@@ -65,22 +65,22 @@ def print_table(
     rows: Sequence[Sequence[Any]],
     *,
     style: Format = "table",
-    about: dict[str, Any] | None = None,
+    metadata: dict[str, Any] | None = None,
     title: str = "",
     warning: str = "",
 ) -> None:
     """Print rows for people (under a title), programs or spreadsheets.
 
     Names of columns are those of programs: people see "left_before" as "left before". None is an
-    empty cell. `about` is what belongs to the table (its guarantee): part of JSON output, not of
-    the others. A warning stands above the rows of the others (JSON has it in `about`): what is
+    empty cell. `metadata` is what belongs to the table (its guarantee): part of JSON output, not of
+    the others. A warning stands above the rows of the others (JSON has it in `metadata`): what is
     not private must say so wherever it goes.
     """
     if style == "json":
         from edgeveil.results.tabular import as_json
 
         records = [dict(zip(columns, row, strict=True)) for row in rows]
-        whole = as_json({**(about or {}), "rows": records})
+        whole = as_json({**(metadata or {}), "rows": records})
         sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":
         if warning:

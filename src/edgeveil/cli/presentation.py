@@ -26,7 +26,7 @@ Line = tuple[Any, ...]
 
 
 def print_rankings(
-    made: Release,
+    result: Release,
     k: int,
     hidden: dict[NodeId, list[NodeId]],
     candidates: list[NodeId] | None,
@@ -37,14 +37,14 @@ def print_rankings(
 
     def lines(source: NodeId) -> Iterator[Line]:
         left_out = hidden.get(source, ())
-        for place in made.ranking(k, source, without=left_out, candidates=candidates):
+        for place in result.ranking(k, source, without=left_out, candidates=candidates):
             between = [place.first, place.last]
             yield *place[:4], *([_range(*between)] if for_people else between)
 
     columns = ["rank", "node", "score", "uncertainty"]
     columns += ["could_be_place"] if for_people else ["first", "last"]
-    many, title = counted(len(made.sources), "source"), f"{made.provenance.mechanism} for"
-    _print_for_each(made, "source", many, columns, lines, style=style, title=title)
+    many, title = counted(len(result.sources), "source"), f"{result.provenance.mechanism} for"
+    _print_for_each(result, "source", many, columns, lines, style=style, title=title)
 
 
 def _range(first: int | None, last: int | None) -> str | None:
@@ -52,43 +52,43 @@ def _range(first: int | None, last: int | None) -> str | None:
 
 
 def show_lists(
-    made: Suggestions | ReleaseFolder,
+    result: Suggestions | ReleaseFolder,
     words: str | None,
     out: Path | None,
     per_member: Path | None,
     style: Format,
 ) -> None:
     """Print lists that go to no file, write those for each member, and say what they share."""
-    if isinstance(made, ReleaseFolder):  # they are not in memory
+    if isinstance(result, ReleaseFolder):  # they are not in memory
         return
-    made = made.in_words(words)
+    result = result.in_words(words)
     if per_member is not None:
-        made.write_per_member(per_member)
-        say(f"{per_member}: {counted(len(made.members), 'file')}. Show each only to its member.")
+        result.write_per_member(per_member)
+        say(f"{per_member}: {counted(len(result.members), 'file')}. Show each only to its member.")
     elif out is None:
-        _print_suggestions(made, style)
-    say(f"{made.summary}.")
-    if len(made.members) == 1 and (remark := made.remark(made.members[0])):
+        _print_suggestions(result, style)
+    say(f"{result.summary}.")
+    if len(result.members) == 1 and (remark := result.remark(result.members[0])):
         say(f"{remark[0].upper()}{remark[1:]}.")
 
 
-def _print_suggestions(made: Suggestions, style: Format) -> None:
+def _print_suggestions(result: Suggestions, style: Format) -> None:
     """Print the list of every member; to people in the words of `made.nouns`."""
-    whose, many = "member", made.nouns.counted_members(len(made.members))
+    whose, many = "member", result.nouns.counted_members(len(result.members))
     columns = ["rank", "node", "score", "common", "chance", "why"]
     line: Callable[[Suggestion], Line] = attrgetter(*columns)
     if style == "table":
-        whose, columns = made.nouns.member, ["rank", "node", "strength", "why", "by_chance"]
+        whose, columns = result.nouns.member, ["rank", "node", "strength", "why", "by_chance"]
         line = _for_people
     _print_for_each(
-        made,
+        result,
         whose,
         many,
         columns,
-        lambda member: map(line, made.for_member(member)),
+        lambda member: map(line, result.for_member(member)),
         style=style,
         title="suggestions for",
-        summary=made.summary,
+        summary=result.summary,
     )
 
 
@@ -99,7 +99,7 @@ def _for_people(line: Suggestion) -> Line:
 
 
 def _print_for_each(
-    made: Release | Suggestions,
+    result: Release | Suggestions,
     whose: str,
     many: str,
     columns: list[str],
@@ -107,18 +107,22 @@ def _print_for_each(
     *,
     style: Format,
     title: str,
-    **about: Any,
+    **metadata: Any,
 ) -> None:
     """Print the lines of every source; if there are several, a column named `whose` says whose."""
-    several = len(made.sources) > 1
-    first, own = made.sources[0], 0 if several else 1
+    several = len(result.sources) > 1
+    first, own = result.sources[0], 0 if several else 1
     print_table(
         [whose, *columns][own:],
-        [(source, *line)[own:] for source in made.sources for line in lines(source)],
+        [(source, *line)[own:] for source in result.sources for line in lines(source)],
         style=style,
-        about={**({} if several else {whose: first}), **_protection(made.guarantee), **about},
+        metadata={
+            **({} if several else {whose: first}),
+            **_protection(result.guarantee),
+            **metadata,
+        },
         title=f"{title} {many if several else first}",
-        warning="" if made.guarantee.protects else _NOT_PRIVATE,
+        warning="" if result.guarantee.protects else _NOT_PRIVATE,
     )
 
 
@@ -126,37 +130,37 @@ def _protection(guarantee: Guarantee) -> dict[str, Any]:
     return {"guarantee": guarantee.as_dict(), "says": str(guarantee)}
 
 
-def print_predictions(made: Predictions, style: Format) -> None:
+def print_predictions(result: Predictions, style: Format) -> None:
     """Print all predictions; to people the first ones, without the probability of each class."""
-    shown, measured = made.table(), made.quality
+    shown, measured = result.table(), result.quality
     if style == "table":
         shown = shown.select("node", "class", "probability").head(_PREDICTIONS_SHOWN)
     names = ("class", "recall", "precision", "average_precision")
     by_class: list[dict[str, Any]] = []
     if measured is not None:
         columns = (measured.recall, measured.precision, measured.average_precision)
-        rows = zip(made.classes, *columns, strict=True)
+        rows = zip(result.classes, *columns, strict=True)
         by_class = [dict(zip(names, row, strict=True)) for row in rows]
     print_table(
         shown.columns,
         shown.rows(),
         style=style,
-        about={
-            "classes": list(made.classes),
-            "labelled": made.n_labelled,
-            "uses_graph": made.uses_graph,
-            "accuracy": made.accuracy,
+        metadata={
+            "classes": list(result.classes),
+            "labelled": result.n_labelled,
+            "uses_graph": result.uses_graph,
+            "accuracy": result.accuracy,
             "accuracy_interval": None if measured is None else measured.accuracy_interval,
-            "accuracy_without_graph": made.accuracy_without_graph,
+            "accuracy_without_graph": result.accuracy_without_graph,
             "by_class": by_class,
-            **_protection(made.guarantee),
-            "summary": made.summary,
+            **_protection(result.guarantee),
+            "summary": result.summary,
         },
-        title=f"predicted classes of {counted(len(made.nodes), 'node')}",
-        warning="" if made.guarantee.protects else _NOT_PRIVATE,
+        title=f"predicted classes of {counted(len(result.nodes), 'node')}",
+        warning="" if result.guarantee.protects else _NOT_PRIVATE,
     )
-    if style == "table" and len(made.nodes) > len(shown):
-        say(f"{len(made.nodes) - len(shown):,} more: --out writes all, --format csv prints all.")
+    if style == "table" and len(result.nodes) > len(shown):
+        say(f"{len(result.nodes) - len(shown):,} more: --out writes all, --format csv prints all.")
 
 
 def print_price(job: ReleaseJob, style: Format) -> None:
@@ -179,7 +183,7 @@ def print_price(job: ReleaseJob, style: Format) -> None:
         ["for_whom", "epsilon", "left_before", "left_after"],
         [(*row, _rest(*row[1:])) for row in due],
         style=style,
-        about={"dry_run": True, "charged_before": price is not None and not price.n_new},
+        metadata={"dry_run": True, "charged_before": price is not None and not price.n_new},
         title=f"price of {request.mechanism.name} for "
         + ("everybody" if request.for_everybody else counted(n_rows, noun)),
     )

@@ -25,7 +25,7 @@ def rank(
     out: Path | None = None,
     mechanism: Annotated[options.AnyScoreMechanism | None, options.RECOMMENDED] = None,
     parameters: options.Parameters = options.PARAMETERS,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Rank the nodes of a graph for a source, privately.
 
@@ -66,12 +66,12 @@ def rank(
         required_epsilon(epsilon)
     check_left_out(parameters.model, neighbours=leave_out_neighbours)
 
-    run = Run.of(how, out, *TABLES, inputs=(graph, sources, candidates))
+    run = Run.of(releasing, out, *TABLES, inputs=(graph, sources, candidates))
     private = run.read(graph)
     chosen = mechanism_for_scores(private, asked, epsilon, parameters.model)
     wanted = wanted_nodes(private.nodes, source, sources, "--sources")
     among = nodes_in_file(private.nodes, candidates, "--candidates")
-    known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
-    hidden = {node: known(private, chosen, node) for node in wanted}
-    show = partial(print_rankings, k=k, hidden=hidden, candidates=among, style=how.format)
+    left_out = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
+    hidden = {node: left_out(private, chosen, node) for node in wanted}
+    show = partial(print_rankings, k=k, hidden=hidden, candidates=among, style=releasing.format)
     run.release(prepare(private, chosen, wanted, **run.options), out, None if out else show)

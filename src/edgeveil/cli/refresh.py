@@ -36,7 +36,7 @@ def refresh(
     folder: Annotated[Path | None, default("beside the ledger")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     words: options.Nouns = None,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Give everybody a new list from today's graph; charge members once, on joining.
 
@@ -79,16 +79,16 @@ def refresh(
     from edgeveil.series.campaign import series_folder
     from edgeveil.series.lost_edges import MOST_LOSS
 
-    if how.ledger is None:
+    if releasing.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")
     epsilon = required_epsilon(epsilon)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
             raise ParameterError(f"{option} is a folder, got {place.name!r}")
         check_folder(place, option, overwrite=True)  # it gets a new folder inside
-    run = Run.of(how, artifacts=artifacts)
+    run = Run.of(releasing, artifacts=artifacts)
     assert run.ledger is not None
-    series_folder(run.ledger, how.label, folder)  # refuse a label that cannot be its name
+    series_folder(run.ledger, releasing.label, folder)  # refuse a label that cannot be its name
     today = run.read(graph)
     if per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
@@ -103,14 +103,14 @@ def refresh(
         **who_may_be_suggested(shown, today.nodes),
         **run.series_options,
     )
-    if how.dry_run:
-        _print_price(job.price, run.ledger_name, how.format)
+    if releasing.dry_run:
+        _print_price(job.price, run.ledger_name, releasing.format)
         return
     with run.confirmed(_question(job.price, run.ledger_name), partial(_charged_since, job)):
         with counting("members") as progress:
             done = replace(job, progress=progress).run()
-        _write(done, out, done.write, k, how.overwrite)
-        _write(done, per_member, done.write_per_member, k, how.overwrite)
+        _write(done, out, done.write, k, releasing.overwrite)
+        _write(done, per_member, done.write_per_member, k, releasing.overwrite)
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
     say(done.summary_in(words))
@@ -121,7 +121,7 @@ def _print_price(price: RefreshPrice, ledger: str, style: Format) -> None:
     columns = ["members", "newcomers", "left_out", "epsilon_each", "least_left"]
     counts = (price.n_members, price.n_newcomers, price.n_left_out)
     title, row = f"price of a refresh, {ledger}", (*counts, price.epsilon, price.least_left)
-    print_table(columns, [row], style=style, about={"dry_run": True}, title=title)
+    print_table(columns, [row], style=style, metadata={"dry_run": True}, title=title)
     would = "Nobody would be charged."
     if price.n_newcomers:
         would = f"{some_of(price.n_newcomers, price.n_members, 'member')} would be charged, once."

@@ -41,7 +41,7 @@ def report(
         Path | None, options.default("edgeveil-report.html, unless --per-member is given")
     ] = None,
     per_member: Path | None = None,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
 
@@ -71,17 +71,17 @@ def report(
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
         raise ParameterError("--accuracy is for the curator: name a page for it with --out")
-    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
+    check_folder(per_member, overwrite=releasing.overwrite or releasing.dry_run)
 
-    run = Run.of(how, out, ".html", ".htm", inputs=(graph, lists.members, *shown.files))
-    series = None if run.ledger is None else current_series(run.ledger, how.label)
-    _check_graph(graph, how, series, accuracy=accuracy)
+    run = Run.of(releasing, out, ".html", ".htm", inputs=(graph, lists.members, *shown.files))
+    series = None if run.ledger is None else current_series(run.ledger, releasing.label)
+    _check_graph(graph, releasing, series, accuracy=accuracy)
     if series is not None and not lists.n_named and out is not None and per_member is None:
         _write_series_page(series, run, out)
         return
     if lists.n_named != 1:
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    private, name = None, how.label or "this graph"
+    private, name = None, releasing.label or "this graph"
     job: ReleaseJob | SeriesJob
     if series is not None:
         job = _job_of_series(series, run, lists, shown)
@@ -93,22 +93,24 @@ def report(
         members = _members(private.nodes, lists)
         job = run.prepare_lists(private, mechanism, members, lists, shown, per_member)
 
-    def show(made: ev.Suggestions) -> None:
-        made = made.in_words(lists.words)
+    def show(suggestions: ev.Suggestions) -> None:
+        suggestions = suggestions.in_words(lists.words)
         if per_member is not None:
-            _write_per_member(made, per_member, run.ledger)
+            _write_per_member(suggestions, per_member, run.ledger)
         if out is not None:
-            _write_page(made, name, out, run.ledger, private if accuracy else None)
+            _write_page(suggestions, name, out, run.ledger, private if accuracy else None)
 
     run.release(job, None, show)
 
 
 def _check_graph(
-    graph: Path | None, how: options.Releasing, series: Current | None, *, accuracy: bool
+    graph: Path | None, releasing: options.Releasing, series: Current | None, *, accuracy: bool
 ) -> None:
     """Refuse to go on without a graph if one is needed."""
     if graph is None and series is None:
-        missing = "" if how.ledger is None else f"the ledger has no series {how.label!r}: "
+        missing = (
+            "" if releasing.ledger is None else f"the ledger has no series {releasing.label!r}: "
+        )
         raise ParameterError(
             f"{missing}name the graph: edgeveil report friends.csv; only lists of a series "
             "(--ledger, --label) need none"
@@ -126,15 +128,15 @@ def _job_of_series(
     from edgeveil.series.suggesting import SeriesJob
 
     assert run.ledger is not None
-    label, asked = run.how.label, series.mechanism
+    label, asked = run.releasing.label, series.mechanism
     if lists.epsilon is not None:
         asked = replace(asked, epsilon=lists.epsilon)
     members = _members(series.history.nodes, lists)
     among = who_may_be_suggested(shown, series.history.nodes)
-    made = read_series_lists(run.ledger, label, asked, members, k=lists.k, **among)
-    if made is None:
+    suggestions = read_series_lists(run.ledger, label, asked, members, k=lists.k, **among)
+    if suggestions is None:
         raise LedgerError(f"the series {label!r} was renewed meanwhile: refresh it first")
-    return SeriesJob(made)
+    return SeriesJob(suggestions)
 
 
 def _members(nodes: ev.NodeSet, lists: options.Lists) -> list[NodeId]:
@@ -156,33 +158,38 @@ def _write_series_page(series: Current, run: Run, out: Path) -> None:
     from edgeveil.report.spending import spending_of
 
     assert run.ledger is not None
-    name, epsilon = run.how.label or "this graph", series.mechanism.epsilon
-    about = f"Series {name}: epsilon = {epsilon:g} for all lists of a member together"
+    name, epsilon = run.releasing.label or "this graph", series.mechanism.epsilon
+    summary = f"Series {name}: epsilon = {epsilon:g} for all lists of a member together"
     if series.manifest.until:
         snapshot = series.history.snapshots[series.manifest.until - 1]
-        about += f", as of its snapshot {snapshot.number} ({date_in_words(snapshot.date or '')})"
-    if run.how.dry_run:
-        say(f"Dry run. {about}: nobody is charged for its lists.")
+        summary += f", as of its snapshot {snapshot.number} ({date_in_words(snapshot.date or '')})"
+    if run.releasing.dry_run:
+        say(f"Dry run. {summary}: nobody is charged for its lists.")
         return
-    page = PageData(title=f"The series {name}", summary=[f"{about}."])
+    page = PageData(title=f"The series {name}", summary=[f"{summary}."])
     write_page(out, replace(page, spending=spending_of(run.ledger)))
     sys.stdout.write(f"{out.resolve()}\n")
 
 
 def _write_page(
-    made: ev.Suggestions, name: str, out: Path, ledger: ev.Ledger | None, truth: ev.Graph | None
+    suggestions: ev.Suggestions,
+    name: str,
+    out: Path,
+    ledger: ev.Ledger | None,
+    truth: ev.Graph | None,
 ) -> None:
     """Write the page with all lists, and with the curator's part if the graph is given."""
     from edgeveil.report import page_from_releases, write_page
 
-    [first, *others] = made.members
-    epsilon = made.guarantee.epsilon
+    [first, *others] = suggestions.members
+    epsilon = suggestions.guarantee.epsilon
+    whom = suggestions.nouns.counted_members(len(suggestions.members)) if others else str(first)
     page = page_from_releases(
-        [made],
+        [suggestions],
         truth,
-        title=_title(made.nouns.counted_members(len(made.members)) if others else str(first), made),
+        title=_title(whom, suggestions),
         name=name,
-        results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, made.k),
+        results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, suggestions.k),
         ledger=ledger,
     )
     write_page(out, page)
@@ -206,30 +213,32 @@ def _filling(folder: Path) -> Iterator[Path]:
         yield unfinished
 
 
-def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
+def _write_per_member(suggestions: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
     """Write a page for each member, with its own list and what it was charged in all."""
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.results.suggestions import member_files
 
-    files = member_files(made.members, ".html")
+    files = member_files(suggestions.members, ".html")
     with _filling(folder) as place:
-        for member, file in zip(made.members, files, strict=True):
-            page = page_from_releases([made.only(member)], title=_title(str(member), made))
+        for member, file in zip(suggestions.members, files, strict=True):
+            page = page_from_releases(
+                [suggestions.only(member)], title=_title(str(member), suggestions)
+            )
             if ledger is not None:
                 charged = (
                     f"In all, {member} was charged epsilon = "
                     f"{ledger.account(str(member)).charged:g} about connections of others; the cap "
                     f"is {ledger.epsilon:g}."
                 )
-                page = replace(page, lists=[replace(one, charged=charged) for one in page.lists])
+                page = replace(page, lists=[replace(page.lists[0], charged=charged)])
             write_page(place / file, page)
-    say(f"{folder}: {counted(len(made.members), 'page')}. Show each only to its member.")
+    say(f"{folder}: {counted(len(suggestions.members), 'page')}. Show each only to its member.")
 
 
-def _title(whom: str, made: ev.Suggestions) -> str:
-    if made.nouns != FRIENDS:
+def _title(whom: str, suggestions: ev.Suggestions) -> str:
+    if suggestions.nouns != FRIENDS:
         return f"Suggested to {whom}, privately"
-    act = "follow" if made.provenance.parameters.get("directed") else "know"
+    act = "follow" if suggestions.provenance.parameters.get("directed") else "know"
     return f"Whom {whom} may {act}, privately"
 
 
@@ -241,9 +250,9 @@ def measured(
 
     tried = default_mechanisms(sorted(epsilons), directed=graph.directed)
     with counting("measurements", lines=True) as progress:
-        found = measure_suggestions(
+        results = measure_suggestions(
             name, graph, tried, k=k, per_group=members, seed=seed, progress=progress
         )
-    if not found:
+    if not results:
         say("Nobody with 5 edges or more has one that was hidden: accuracy is not measured.")
-    return found
+    return results

@@ -45,7 +45,7 @@ AGAIN = "the same command again"
 class Run:
     """Ledger, engine and noise of a command that charges, set up before the graph is read."""
 
-    how: Releasing
+    releasing: Releasing
     engine: Engine
     ledger: Ledger | None
     noise: NoiseSource | None
@@ -53,7 +53,7 @@ class Run:
     @classmethod
     def of(
         cls,
-        how: Releasing,
+        releasing: Releasing,
         out: Path | None = None,
         *suffixes: str,
         inputs: Iterable[Path | None] = (),
@@ -65,37 +65,43 @@ class Run:
         the suffixes ("" stands for a folder); see `check_out`.
         """
         # With a ledger a folder may be there: it is left as it is if it holds the same release.
-        same = how.ledger is not None and out is not None and out.is_dir()
-        allowed = how.overwrite or how.dry_run or same
-        check_out(out, *suffixes, overwrite=allowed, inputs=(*inputs, how.nodes))
-        engine = how.make_engine()
-        noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
-        if how.skip_exhausted and how.ledger is None:
+        same = releasing.ledger is not None and out is not None and out.is_dir()
+        allowed = releasing.overwrite or releasing.dry_run or same
+        check_out(out, *suffixes, overwrite=allowed, inputs=(*inputs, releasing.nodes))
+        engine = releasing.make_engine()
+        noise = (
+            None
+            if releasing.insecure_seed is None
+            else NoiseSource.insecure(releasing.insecure_seed)
+        )
+        if releasing.skip_exhausted and releasing.ledger is None:
             raise ParameterError("--skip-exhausted needs --ledger: it knows what is left")
-        if how.ledger is not None and noise is not None:
+        if releasing.ledger is not None and noise is not None:
             raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
-        ledger = None if how.ledger is None else Ledger.open(how.ledger, artifacts=artifacts)
-        return cls(how=how, engine=engine, ledger=ledger, noise=noise)
+        ledger = (
+            None if releasing.ledger is None else Ledger.open(releasing.ledger, artifacts=artifacts)
+        )
+        return cls(releasing=releasing, engine=engine, ledger=ledger, noise=noise)
 
     def read(self, path: Path) -> Graph:
         """The graph."""
-        return read_and_say(path, self.how, counts=self.how.verbose)
+        return read_and_say(path, self.releasing, counts=self.releasing.verbose)
 
     @property
     def series_options(self) -> dict[str, Any]:
         """What `edgeveil.series.prepare_refresh` takes of the options of all commands."""
         return {
             "ledger": self.ledger,
-            "label": self.how.label,
-            "purpose": self.how.purpose,
-            "operator": self.how.operator,
+            "label": self.releasing.label,
+            "purpose": self.releasing.purpose,
+            "operator": self.releasing.operator,
             "engine": self.engine,
         }
 
     @property
     def options(self) -> dict[str, Any]:
         """What `edgeveil.jobs.prepare` takes for every release of a command."""
-        skip = self.how.skip_exhausted
+        skip = self.releasing.skip_exhausted
         return {**self.series_options, "skip_exhausted": skip, "noise": self.noise}
 
     def prepare_lists(
@@ -118,7 +124,11 @@ class Run:
     def ledger_name(self) -> str:
         """The ledger as given on the command line, but an address without its password."""
         assert self.ledger is not None
-        return self.ledger.location if "://" in str(self.how.ledger) else str(self.how.ledger)
+        return (
+            self.ledger.location
+            if "://" in str(self.releasing.ledger)
+            else str(self.releasing.ledger)
+        )
 
     def release(
         self,
@@ -126,7 +136,7 @@ class Run:
         out: Path | None,
         show: Callable[[Any], None] | None = None,
         *,
-        change: Callable[[Any], Any] = lambda made: made,
+        change: Callable[[Any], Any] = lambda result: result,
     ) -> None:
         """Run a job that was prepared, write and show its result; or show the price (--dry-run).
 
@@ -142,7 +152,7 @@ class Run:
                 f"{some_of(n_left_out, n_asked, 'member', 'were')} left out, because their budget "
                 "does not allow it; their stored lists stay readable."
             )
-        if self.how.dry_run:
+        if self.releasing.dry_run:
             self._show_price(job)
             return
         # All of the work is inside this block, so that Ctrl-C reports what was charged.
@@ -154,56 +164,56 @@ class Run:
             with counting(counted_as or f"{what}s") as progress:
                 job = job.changed(progress=progress)
                 if out is not None and not out.suffix:
-                    made: Any = job.run_to(out, overwrite=self.how.overwrite)
+                    result: Any = job.run_to(out, overwrite=self.releasing.overwrite)
                 else:
-                    made = change(job.run())
-            words = counted(len(made.sources), what)
+                    result = change(job.run())
+            words = counted(len(result.sources), what)
             if mechanism.output == "scores":
                 words += f" of {counted(job.request.graph.n_nodes, 'node')}"
-            self._write(made, out, words)
+            self._write(result, out, words)
             if show:
-                show(made)
-        self._say_guarantee(made, out)
+                show(result)
+        self._say_guarantee(result, out)
 
     def _show_series(
         self, job: SeriesJob, out: Path | None, show: Callable[[Any], None] | None
     ) -> None:
         """Write and show lists of the label's series; in a dry run, say that they are free."""
-        name, about = self.how.label or "this graph", job.lists.provenance
+        name, provenance = self.releasing.label or "this graph", job.lists.provenance
         if out is not None and not out.suffix:
             raise ParameterError(
                 f"the lists of {name} are a series: edgeveil refresh --out writes everybody's to a "
                 "folder; name a file here (.parquet, .json or .csv)"
             )
         words = (
-            f"From the series of {name}, as of its snapshot {about.parameters['snapshot']} "
-            f"({date_in_words(about.created)}): nobody is charged for it."
+            f"From the series of {name}, as of its snapshot {provenance.parameters['snapshot']} "
+            f"({date_in_words(provenance.created)}): nobody is charged for it."
         )
-        if self.how.dry_run:
+        if self.releasing.dry_run:
             say(f"Dry run. {words}")
             return
-        made = job.run()
-        self._write(made, out, counted(len(made.members), "list"))
+        result = job.run()
+        self._write(result, out, counted(len(result.members), "list"))
         if show:
-            show(made)
+            show(result)
         say(words)
-        self._say_guarantee(made, out)
+        self._say_guarantee(result, out)
 
-    def _write(self, made: Any, out: Path | None, what: str) -> None:
+    def _write(self, result: Any, out: Path | None, what: str) -> None:
         """Write a release to a file, unless it is in a folder already."""
         if out is not None:
             if out.suffix:
-                made.write(out)
+                result.write(out)
             say(f"{out}: {what}.")
 
-    def _say_guarantee(self, made: Any, out: Path | None) -> None:
+    def _say_guarantee(self, result: Any, out: Path | None) -> None:
         """Print what a release protects; JSON on standard output has it already."""
-        if self.how.format != "json" or out is not None:
-            say(str(made.guarantee))
+        if self.releasing.format != "json" or out is not None:
+            say(str(result.guarantee))
 
     def _show_price(self, job: ReleaseJob) -> None:
         """Print the price of a release and what is left; BudgetError if that is too little."""
-        print_price(job, self.how.format)
+        print_price(job, self.releasing.format)
         price = job.price.in_ledger
         if price is None:
             say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
@@ -237,7 +247,7 @@ class Run:
     def confirmed(self, question: str, charged: Callable[[], str]) -> Iterator[None]:
         """Ask the question, if any, before the work; if it ends early, say what was charged."""
         try:
-            if question and not self.how.yes:
+            if question and not self.releasing.yes:
                 confirm(question)
             yield
         except KeyboardInterrupt:

@@ -21,7 +21,7 @@ def suggest(
     per_member: Path | None = None,
     mechanism: options.AnyListMechanism = "suggest",
     settings: options.Settings = None,
-    how: options.Releasing = options.RELEASING,
+    releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Suggest to members whom they may know, privately.
 
@@ -58,13 +58,15 @@ def suggest(
         "suggestions",
         settings=settings,
         epsilon=lists.epsilon,
-        directed=how.directed == "keep" or None,
+        directed=releasing.directed == "keep" or None,
         knows_followers=knows_followers or None,
     )
-    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
-    run = Run.of(how, out, *TABLES, "", inputs=(graph, lists.members, *shown.files))
+    check_folder(per_member, overwrite=releasing.overwrite or releasing.dry_run)
+    run = Run.of(releasing, out, *TABLES, "", inputs=(graph, lists.members, *shown.files))
     private = run.read(graph)
     wanted = wanted_nodes(private.nodes, lists.member, lists.members, "--members")
     job = run.prepare_lists(private, chosen, None if all else wanted, lists, shown, per_member)
-    show = partial(show_lists, words=lists.words, out=out, per_member=per_member, style=how.format)
+    show = partial(
+        show_lists, words=lists.words, out=out, per_member=per_member, style=releasing.format
+    )
     run.release(job, out, show)
