@@ -57,8 +57,8 @@ def _access(folder: Path) -> str:
 def _extras() -> Iterator[tuple[str, str, str]]:
     wanting: dict[str, list[str]] = {}
     for requirement in _required():
-        if found := _EXTRA.search(requirement):
-            wrong = wanting.setdefault(found["extra"], [])
+        if match := _EXTRA.search(requirement):
+            wrong = wanting.setdefault(match["extra"], [])
             if os.name == "nt" and "win32" in requirement:
                 continue  # the marker leaves it out there
             if _version(name := _name(requirement)) is None:
@@ -78,9 +78,9 @@ def _required() -> list[str]:
 
 def _name(requirement: str) -> str:
     """The package that a requirement names."""
-    found = _NAME.match(requirement)
-    assert found is not None
-    return found[0]
+    match = _NAME.match(requirement)
+    assert match is not None
+    return match[0]
 
 
 def _version(name: str) -> str | None:

@@ -194,12 +194,12 @@ def forget(
     say(f"{location}: {counted(len(set(members)), 'member')} forgotten; their edges are erased")
 
 
-def _say_counts(made: ev.History) -> None:
+def _say_counts(opened: ev.History) -> None:
     """Print the size of a history: only for commands whose output the curator alone sees."""
-    latest = made.snapshots[-1]
-    new, now = made.new_edges(), made.current_edges
+    latest = opened.snapshots[-1]
+    new, now = opened.new_edges(), opened.current_edges
     say(
-        f"{made.path}: snapshot {latest.number}, {counted(latest.n_nodes, 'member')}; "
+        f"{opened.path}: snapshot {latest.number}, {counted(latest.n_nodes, 'member')}; "
         f"{counted(int(new[-1]), 'new edge')}, {now:,} now, {int(new.sum()):,} ever "
         "(exact counts, for the curator only)"
     )

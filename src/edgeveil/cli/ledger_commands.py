@@ -46,8 +46,8 @@ def create(
     pooled_epsilon
         Cap for all members together, should they combine all their rows.
     """
-    made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
-    say(f"{made.location}: each member may be charged epsilon = {made.epsilon:g} in all")
+    created = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
+    say(f"{created.location}: each member may be charged epsilon = {created.epsilon:g} in all")
 
 
 @ledger.command
@@ -199,19 +199,21 @@ def plan(
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
     """Share of hidden friends on lists of k, by degree group and epsilon; None: popularity."""
     with counting("measurements", lines=True) as progress:
-        found = ev.evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
+        evaluation = ev.evaluate(
+            graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress
+        )
     return {
         (r.scope, r.epsilon): r.mean
-        for r in found.results
+        for r in evaluation.results
         if r.mechanism in ("suggest", "popularity") and r.metric == f"hits@{k}"
     }
 
 
 def _worth(hits: dict[tuple[str, float | None], float]) -> str:
     """State at which of the prices lists are no better than popularity."""
-    found = {epsilon: hit for (scope, epsilon), hit in hits.items() if scope == "all members"}
-    popular = found.pop(None)
-    useless = [epsilon for epsilon, hit in found.items() if hit <= popular and epsilon]
+    hit_of = {epsilon: hit for (scope, epsilon), hit in hits.items() if scope == "all members"}
+    popular = hit_of.pop(None)
+    useless = [epsilon for epsilon, hit in hit_of.items() if hit <= popular and epsilon]
     if not useless:
         return "At all of these prices lists are better than popularity, the same for everybody."
     return (
@@ -283,7 +285,7 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
     pooled = opened.pooled_epsilon
     print_table(
         ["member", "charged", "left"],
-        [(one.member, one.charged, one.left) for one in opened.accounts()]
+        [(account.member, account.charged, account.left) for account in opened.accounts()]
         + [("(anybody else)", anybody.public, (anybody.cap_nano - anybody.public_nano) / 10**9)],
         style=format,
         metadata={

@@ -95,10 +95,10 @@ def find_mechanism(name: str, output: OutputKind | None = None) -> type[Mechanis
     announced = _announced()
     if ":" in name or name in announced:
         return _loaded(announced.get(name, name))
-    known = [kind.name for kind in MECHANISMS if output in (None, kind.output)] + [*announced]
+    names = [kind.name for kind in MECHANISMS if output in (None, kind.output)] + [*announced]
     raise ParameterError(
-        f'there is no mechanism "{name}"{did_you_mean(name, known) or "."} There are: '
-        f"{', '.join(known)}; one of your own is named by its place, package.module:Class"
+        f'there is no mechanism "{name}"{did_you_mean(name, names) or "."} There are: '
+        f"{', '.join(names)}; one of your own is named by its place, package.module:Class"
     )
 
 
@@ -117,16 +117,16 @@ def _loaded(place: str) -> type[Mechanism]:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last: it hides nothing that is installed
     try:
-        found: Any = resolve_name(place)
+        loaded: Any = resolve_name(place)
     except Exception as error:  # this runs code from outside
         told = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise ParameterError(told) from error
-    inherits = isinstance(found, type) and issubclass(found, Mechanism)
+    inherits = isinstance(loaded, type) and issubclass(loaded, Mechanism)
     if not inherits:
         raise ParameterError(
             f"{place} is not a mechanism: it must inherit from edgeveil.mechanisms.Mechanism"
         )
-    kind: type[Mechanism] = found
+    kind: type[Mechanism] = loaded
     if lacks := lacking(kind):
         raise ParameterError(f"{place} is not a mechanism: it needs {' and '.join(lacks)}")
     return kind
@@ -161,17 +161,17 @@ def make_mechanism(
     name = name if ":" in name else kind.name
     if output is not None and kind.output != output:
         raise ParameterError(f"{name} gives {kind.output}; {output} are asked for")
-    known = fields_of(kind)
-    if "model" not in known and given.get("model") == getattr(kind, "model", "joint"):
+    known_fields = fields_of(kind)
+    if "model" not in known_fields and given.get("model") == getattr(kind, "model", "joint"):
         del given["model"]  # it is for that model only
-    if strange := sorted(set(given) - set(known)):
+    if strange := sorted(set(given) - set(known_fields)):
         raise ParameterError(f"{name} has no option --{strange[0].replace('_', '-')}")
     for setting in settings or ():
-        parameter, value = _setting(setting, known, name)
+        parameter, value = _setting(setting, known_fields, name)
         if parameter in given:
             raise ParameterError(f"{parameter} is given twice")
         given[parameter] = value
-    needed = [option for option in known if _is_needed(known[option]) and option not in given]
+    needed = [n for n, field in known_fields.items() if _is_needed(field) and n not in given]
     if "epsilon" in needed:
         required_epsilon(None)
     if needed:
@@ -194,24 +194,24 @@ def _is_needed(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def _setting(text: str, known: dict[str, Field[Any]], name: str) -> tuple[str, Any]:
+def _setting(text: str, known_fields: dict[str, Field[Any]], name: str) -> tuple[str, Any]:
     """Name and value of ``--set name=value``; a number, true, false, none, or text."""
     parameter, equals, value = text.partition("=")
     parameter = parameter.strip().replace("-", "_")
     if not equals:
         raise ParameterError(f"--set takes name=value, got {text!r}")
-    if parameter not in known:
-        refuse_paper_names(name, {parameter: value}, known)
-        has = ", ".join(known) or "no parameters"
+    if parameter not in known_fields:
+        refuse_paper_names(name, {parameter: value}, known_fields)
+        has = ", ".join(known_fields) or "no parameters"
         raise ParameterError(f"{name} has no parameter {parameter!r}; it has {has}")
-    kind = known[parameter].type
+    kind = known_fields[parameter].type
     kind = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
     if kind == "str":
         return parameter, value
-    found: Any = {"none": None, "true": True, "false": False}.get(value.lower(), value)
-    if found is value:
+    parsed: Any = {"none": None, "true": True, "false": False}.get(value.lower(), value)
+    if parsed is value:
         with suppress(ValueError, SyntaxError):
-            found = ast.literal_eval(value)
-    if kind in ("float", "int") and not is_number(found):
+            parsed = ast.literal_eval(value)
+    if kind in ("float", "int") and not is_number(parsed):
         raise ParameterError(f"{parameter} of {name} takes a number, got {value!r}")
-    return parameter, found
+    return parameter, parsed

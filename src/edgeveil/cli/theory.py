@@ -36,8 +36,8 @@ def _pages() -> dict[str, Path]:
     """The pages by name: of the installed package, or of the checkout that it is run from."""
     package = Path(__file__).parents[1]
     for folder in (package / "theory", package.parents[1] / "docs" / "theory"):
-        if found := {path.stem: path for path in sorted(folder.glob("*.md"))}:
-            return found
+        if pages := {path.stem: path for path in sorted(folder.glob("*.md"))}:
+            return pages
     raise EdgeveilError("the pages of theory are missing from this installation")
 
 

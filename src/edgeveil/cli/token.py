@@ -63,6 +63,6 @@ def _check_member(member: str, graph: Path | None, nodes: Path | None) -> None:
 
     if graph is None and nodes is None:
         return
-    known = read_nodes(nodes) if graph is None else read_graph(graph, nodes=nodes).nodes
-    assert known is not None
-    known.index(known.named(member))
+    node_set = read_nodes(nodes) if graph is None else read_graph(graph, nodes=nodes).nodes
+    assert node_set is not None
+    node_set.index(node_set.named(member))

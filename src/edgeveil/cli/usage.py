@@ -55,11 +55,11 @@ def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
         return in_short
     _, (*_, command), rest = app.parse_commands(words)
     name = " ".join(error.command_chain or ())
-    known = [n for a in command.assemble_argument_collection() if a.parse for n in a.names]
+    options = [n for a in command.assemble_argument_collection() if a.parse for n in a.names]
     for word in rest:
         option = word.partition("=")[0]
-        if option.startswith("-") and option.strip("-")[:1].isalpha() and option not in known:
-            return f"{name} has no option {option}{_meant(option, known)}"
+        if option.startswith("-") and option.strip("-")[:1].isalpha() and option not in options:
+            return f"{name} has no option {option}{_meant(option, options)}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         if error.keyword or error.argument.tokens:
             return f"{error.keyword or error.argument.name} needs a value"
@@ -69,8 +69,8 @@ def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
     return in_short
 
 
-def _meant(word: str, known: Sequence[str]) -> str:
+def _meant(word: str, options: Sequence[str]) -> str:
     for option, others in _OTHER_WORDS.items():
-        if option in known and word in others.split():
+        if option in options and word in others.split():
             return f"; did you mean {option}?"
-    return did_you_mean(word, known)
+    return did_you_mean(word, options)

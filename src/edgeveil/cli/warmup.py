@@ -93,11 +93,11 @@ def _sum_over_neighbours(graph: Graph) -> None:
     from edgeveil.flow.neighbour_sums import neighbour_sums
 
     n = graph.n_nodes
-    one, first = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    ones, first = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     listens = np.ones(n, dtype=np.bool_)
     heard: tuple[Hear, ...] = ("followed", "both") if graph.directed else ("neighbours",)
     for hear in heard:
-        neighbour_sums(graph, np.arange(n + 1), first, one, 1, listens, hear=hear)
+        neighbour_sums(graph, np.arange(n + 1), first, ones, 1, listens, hear=hear)
 
 
 def _number_and_deal() -> None:

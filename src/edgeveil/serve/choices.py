@@ -103,9 +103,9 @@ class Choices:
     def forget(self, nodes: NodeSet) -> None:
         """Erase the choices of, and about, all who are not among the nodes."""
         with self._lock:
-            known = {*self._dismissed, *self.changed, *self._unsuggested}
-            known.update(*self._dismissed.values())
-        gone = [(name,) for name in known if nodes.find(nodes.named(name)) is None]
+            names = {*self._dismissed, *self.changed, *self._unsuggested}
+            names.update(*self._dismissed.values())
+        gone = [(name,) for name in names if nodes.find(nodes.named(name)) is None]
         if not gone:
             return
         with self._using() as database:
@@ -143,8 +143,8 @@ class Choices:
         """Take over one member's choices. The caller holds the lock."""
         rows = database.execute("SELECT other FROM dismissed WHERE member = ?", (member,))
         self._dismissed[member] = frozenset(other for (other,) in rows)
-        found = database.execute("SELECT 1 FROM unsuggested WHERE member = ?", (member,)).fetchone()
-        (self._unsuggested.add if found else self._unsuggested.discard)(member)
+        row = database.execute("SELECT 1 FROM unsuggested WHERE member = ?", (member,)).fetchone()
+        (self._unsuggested.add if row else self._unsuggested.discard)(member)
         (revision,) = database.execute("SELECT number FROM revision").fetchone()
         self.changed[member] = self.revision = revision
 

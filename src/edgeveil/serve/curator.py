@@ -101,10 +101,10 @@ def _for_the_curator(
         if not hmac.compare_digest(given, expected):
             return error(401, "this needs the curator's key")
         try:
-            found = await answer(request)
+            content = await answer(request)
         except (EdgeveilError, OSError) as problem:
             return error(409, str(problem))
-        return found if isinstance(found, Response) else JSONResponse(found)
+        return content if isinstance(content, Response) else JSONResponse(content)
 
     return endpoint
 
@@ -147,17 +147,17 @@ def _charges(lists: SeriesLists) -> dict[str, Any]:
     How many windows there are depends on edges.
     """
     same = plain_label(lists.label)
-    of_label = [one for one in lists.ledger.charges() if plain_label(one.label) == same]
+    of_label = [charge for charge in lists.ledger.charges() if plain_label(charge.label) == same]
     series, windows = dict[str, dict[str, Any]](), dict[tuple[str, int], dict[str, Any]]()
     for charge in of_label:
         if is_window(charge):
             until = int(charge.note["until"])
-            one = {"snapshot": until, "time": charge.created, "windows": 0}
-            windows.setdefault((charge.note["of"], until), one)["windows"] += charge.n_rows
+            summary = {"snapshot": until, "time": charge.created, "windows": 0}
+            windows.setdefault((charge.note["of"], until), summary)["windows"] += charge.n_rows
         elif "series" in charge.note:
             epsilon = charge.epsilon_nano / 1e9
-            one = {"since": charge.created, "epsilon": epsilon, "members": 0}
-            series.setdefault(charge.campaign, one)["members"] += charge.n_rows
+            summary = {"since": charge.created, "epsilon": epsilon, "members": 0}
+            series.setdefault(charge.campaign, summary)["members"] += charge.n_rows
     return {
         "series": list(series.values()),
         "windows": list(windows.values()),

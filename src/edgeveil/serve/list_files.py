@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from edgeveil.results.suggestions import Suggestion, Suggestions
 
 _HEADER = 4096
-_NEW = {"slot": 0, "answer": 0, "entry": None}  # header fields that `about` does not determine
+_NEW = {"slot": 0, "answer": 0, "entry": None}  # fields that the caller does not determine
 _CHECKSUM = struct.Struct("<I")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LINE_BYTES = 192  # one line of a list, without the name
@@ -55,14 +55,14 @@ def slot_bytes(nodes: NodeSet, k: int, words: Iterable[str] = ()) -> int:
     return -(-most // 1024) * 1024
 
 
-def render(made: Suggestions, snapshot: int, revision: int) -> list[bytes]:
+def render(suggestions: Suggestions, snapshot: int, revision: int) -> list[bytes]:
     """Each member's slot, from released and public values and the choices of this revision."""
-    day = made.provenance.created[:10]
+    day = suggestions.provenance.created[:10]
     slots = []
-    for at, member in enumerate(made.members):
+    for at, member in enumerate(suggestions.members):
         head = {"member": member, "snapshot": snapshot, "made": day, "revision": revision}
-        lines = [_json(head | {"friends": int(made.friends[at])})]
-        lines += [_line(one) for one in made.at(at)]
+        lines = [_json(head | {"friends": int(suggestions.friends[at])})]
+        lines += [_line(suggestion) for suggestion in suggestions.at(at)]
         slots.append(b"\n".join(lines))
     return slots
 
@@ -80,19 +80,19 @@ def shown(
 ) -> Shown:
     """The first k names of a slot that are not hidden, as JSON."""
     first, *lines = slot.split(b"\n")
-    head, found, resting, kept = json.loads(first), 0, 0, list[bytes]()
+    head, n_standing_out, resting, kept = json.loads(first), 0, 0, list[bytes]()
     for line in lines:
         if hides is not None and hides(_name_in(line)):
             continue
         mark, rest = line[:1], line[2:].rstrip()
         kept.append(b'{"rank":%d,%s' % (len(kept) + 1, rest))
-        found += mark == _STANDS_OUT
+        n_standing_out += mark == _STANDS_OUT
         resting += mark != _POPULAR
         if len(kept) == k:
             break
     revision, friends = head.pop("revision"), head.pop("friends")
     popular = 2 * resting < len(kept)
-    head["remark"] = remark_in_words(len(kept), found, popular, friends, nouns)
+    head["remark"] = remark_in_words(len(kept), n_standing_out, popular, friends, nouns)
     body = b'%s,"suggestions":[%s]}' % (_json(head)[:-1], b",".join(kept))
     return Shown(body, len(kept), revision)
 
@@ -111,91 +111,91 @@ def _name_in(line: bytes) -> str:
     return str(json.loads(node)) if b"\\" in node else node.strip(b'"').decode()
 
 
-def _line(one: Suggestion) -> bytes:
+def _line(suggestion: Suggestion) -> bytes:
     """A mark, and the name with what is said of it."""
-    mark = _STANDS_OUT if one.stands_out else _RESTS
+    mark = _STANDS_OUT if suggestion.stands_out else _RESTS
     said = {
-        "node": one.node,
-        "strength": "weak" if one.reason == Reason.FOLLOWS_YOU else one.strength,
-        "why": one.why,
-        "common": round(one.common, 1),
-        "chance": round(one.chance, 3),
+        "node": suggestion.node,
+        "strength": "weak" if suggestion.reason == Reason.FOLLOWS_YOU else suggestion.strength,
+        "why": suggestion.why,
+        "common": round(suggestion.common, 1),
+        "chance": round(suggestion.chance, 3),
     }
-    return (_POPULAR if one.reason == Reason.POPULAR else mark) + _json(said)
+    return (_POPULAR if suggestion.reason == Reason.POPULAR else mark) + _json(said)
 
 
 def _json(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
-def path_of(folder: Path, about: Mapping[str, Any]) -> Path:
+def path_of(folder: Path, header: Mapping[str, Any]) -> Path:
     """The file for lists with this header, which has the snapshot and everything they depend on."""
-    name = hashlib.sha256(_json(about)).hexdigest()[:16]
-    return folder / f"{about['snapshot']:06d}-{name}.lists"
+    name = hashlib.sha256(_json(header)).hexdigest()[:16]
+    return folder / f"{header['snapshot']:06d}-{name}.lists"
 
 
 class ListStore:
     """The lists of one snapshot, by the index of their member. Use `open` or `open_earlier`."""
 
-    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
-        self.about, self.slot, self.path = about, int(about["slot"]), path
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        self.header, self.slot, self.path = header, int(header["slot"]), path
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._file)  # not while a request may read from it
         self._lock = threading.Lock()  # a request must not read half of a slot that is made again
 
     @classmethod
-    def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
+    def open(cls, path: Path, header: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
         """Open the file at `path`, or create it (mode 0600).
 
-        `about` says what the lists are (snapshot, parameters), in at most 4 KB of JSON. A file
-        with another `about` is replaced.
+        `header` says what the lists are (snapshot, parameters), in at most 4 KB of JSON. A file
+        with another header is replaced.
         """
-        known = _header_of(path)
-        wanted = {**about, "members": len(nodes), "k": k}
-        if known is None or known | _NEW != wanted | _NEW:
-            words = about.get("words", ())
+        stored = _header_of(path)
+        wanted = {**header, "members": len(nodes), "k": k}
+        if stored is None or stored | _NEW != wanted | _NEW:
+            words = header.get("words", ())
             sizes = {
                 "slot": slot_bytes(nodes, k + RESERVE, words),
                 "answer": slot_bytes(nodes, k, words),
             }
-            known = wanted | _NEW | sizes
-            _make(path, known)
-        return cls(path, known)
+            stored = wanted | _NEW | sizes
+            _make(path, stored)
+        return cls(path, stored)
 
     @classmethod
     def open_earlier(cls, path: Path) -> ListStore | None:
         """Open what an earlier run left at `path`; None if it is incomplete."""
-        known = _header_of(path)
-        return None if known is None else cls(path, known)
+        header = _header_of(path)
+        return None if header is None else cls(path, header)
 
     def get(self, index: int) -> bytes | None:
         """The slot of one member, padded with spaces; None if it is empty or damaged."""
         try:
             with self._lock:
-                found = os.pread(self._file, self.slot, self._at(index))
+                slot = os.pread(self._file, self.slot, self._at(index))
         except OSError:
             return None
-        body = found[_CHECKSUM.size :]
-        fits = _CHECKSUM.pack(zlib.crc32(body, index)) == found[: _CHECKSUM.size]
+        body = slot[_CHECKSUM.size :]
+        fits = _CHECKSUM.pack(zlib.crc32(body, index)) == slot[: _CHECKSUM.size]
         return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros
 
     def answer(self, body: bytes) -> bytes:
         """A list as it is sent, padded with spaces to the size of all answers."""
-        return _padded(body, int(self.about["answer"]))
+        return _padded(body, int(self.header["answer"]))
 
     @property
     def entry(self) -> tuple[int, str] | None:
         """Number and hash of the ledger's entry that the file is bound to; None without lists."""
-        bound = self.about["entry"]
+        bound = self.header["entry"]
         return None if bound is None else (bound[0], bound[1])
 
     def bind(self, entry: tuple[int, str] | None) -> None:
         """Bind the file to an entry of the ledger, durably: before a list with a later charge."""
         if entry != self.entry:
-            bound = {**self.about, "entry": entry}
+            bound = {**self.header, "entry": entry}
             os.pwrite(self._file, _header(bound), 0)
             os.fdatasync(self._file)
-            self.about = bound
+            self.header = bound
 
     def flush(self) -> None:
         """Return when everything written so far is on disk."""
@@ -228,7 +228,7 @@ class ListStore:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def _at(self, index: int) -> int:
-        if not 0 <= index < self.about["members"]:
+        if not 0 <= index < self.header["members"]:
             raise IndexError(index)
         return _HEADER + index * self.slot
 
@@ -241,38 +241,38 @@ def _padded(body: bytes, room: int) -> bytes:
 
 def kept_lists(folder: Path, series: str, ledger: Ledger) -> list[ListStore]:
     """The lists of this series from earlier runs, oldest first; LedgerError if unknown."""
-    found = [ListStore.open_earlier(path) for path in sorted(folder.glob("*.lists"))]
-    kept = [one for one in found if one and one.about.get("series") == series]
+    stores = [ListStore.open_earlier(path) for path in sorted(folder.glob("*.lists"))]
+    kept = [store for store in stores if store and store.header.get("series") == series]
     for lists in kept:
         lists.refuse_unknown(ledger)
     return kept
 
 
-def _header(about: Mapping[str, Any]) -> bytes:
-    header = _json(about)
-    if len(header) > _HEADER:
+def _header(header: Mapping[str, Any]) -> bytes:
+    encoded = _json(header)
+    if len(encoded) > _HEADER:
         raise InputError("the label is too long for the header of a file of lists")
-    return header.ljust(_HEADER, b"\0")
+    return encoded.ljust(_HEADER, b"\0")
 
 
 def _header_of(path: Path) -> dict[str, Any] | None:
     try:
         with path.open("rb") as handle:
-            known = json.loads(handle.read(_HEADER).rstrip(b"\0"))
-        whole = path.stat().st_size == _HEADER + known["members"] * known["slot"]
+            header = json.loads(handle.read(_HEADER).rstrip(b"\0"))
+        whole = path.stat().st_size == _HEADER + header["members"] * header["slot"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return known if isinstance(known, dict) and "entry" in known and whole else None
+    return header if isinstance(header, dict) and "entry" in header and whole else None
 
 
-def _make(path: Path, known: Mapping[str, Any]) -> None:
-    header = _header(known)
+def _make(path: Path, header: Mapping[str, Any]) -> None:
+    encoded = _header(header)
 
     def write(draft: Path) -> None:
         with draft.open("wb") as handle:
-            handle.write(header)
+            handle.write(encoded)
             # A sparse file: empty slots take no space.
-            handle.truncate(_HEADER + int(known["members"]) * int(known["slot"]))
+            handle.truncate(_HEADER + int(header["members"]) * int(header["slot"]))
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(path, write)

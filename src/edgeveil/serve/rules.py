@@ -47,8 +47,8 @@ class Rules:
 
     def _read(self) -> None:
         candidates, exclude = self._files
-        known = None if candidates is None else read_nodes(candidates, "the file of --candidates")
-        among = None if known is None else frozenset(str(node) for node in known)
+        ids = None if candidates is None else read_nodes(candidates, "the file of --candidates")
+        among = None if ids is None else frozenset(str(node) for node in ids)
         pairs: list[Exclusion] = [] if exclude is None else read_exclusions(exclude)
         hidden = dict[str, set[str]]()
         for member, other, direction in pairs:

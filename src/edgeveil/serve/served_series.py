@@ -63,7 +63,9 @@ class PublishedLists:
 
     def get(self, at: int) -> bytes | None:
         """The slot of the member with this index; None if it has no list."""
-        return self.lists.get(at) if at < self.lists.about["members"] and self.present[at] else None
+        return (
+            self.lists.get(at) if at < self.lists.header["members"] and self.present[at] else None
+        )
 
 
 @dataclass(frozen=True)
@@ -183,14 +185,14 @@ class SeriesLists:
 
     def _files(self) -> _Files:
         """What changes whenever one of the watched files is replaced."""
-        found = _Files()
+        files = _Files()
         for name in _WATCHED:
             try:
-                about = (self._folder / name).stat()
-                found.append((about.st_mtime_ns, about.st_ino, about.st_size))
+                status = (self._folder / name).stat()
+                files.append((status.st_mtime_ns, status.st_ino, status.st_size))
             except FileNotFoundError:
-                found.append(None)
-        return found
+                files.append(None)
+        return files
 
     def _checked(self, now: Current | None = None) -> Current | None:
         """The current series (`now`, if unchanged); LedgerError if it does not match the ledger."""
@@ -199,9 +201,11 @@ class SeriesLists:
             try:
                 now = now or current_series(self.ledger, self.label, self._folder)
                 if now is not None:
-                    about = now.manifest
+                    manifest = now.manifest
                     check_folder(self.ledger, now.place, now.history, self.label)
-                    check_copies(self.ledger, now.place, now.history, about.series, about.until)
+                    check_copies(
+                        self.ledger, now.place, now.history, manifest.series, manifest.until
+                    )
                 return now
             except EdgeveilError:
                 if self._files() == files:
@@ -261,8 +265,8 @@ class SeriesLists:
         self.left = series.n_lists
         try:
             for part in series.parts(self.k + RESERVE):
-                made = part.in_words(self.nouns)
-                _put(lists, made, render(made, now.manifest.until, revision))
+                suggestions = part.in_words(self.nouns)
+                _put(lists, suggestions, render(suggestions, now.manifest.until, revision))
                 self.left -= len(part.members)
                 if self._stopped.is_set() or self._files() != files:
                     return False
@@ -295,11 +299,11 @@ class SeriesLists:
         are left of it.
         """
         name, choices = str(member), self.choices
-        found = shown(slot, self.k, self._hides(name), self.nouns)
-        asked = found.revision < choices.changed.get(name, 0)
-        if asked or (found.names < self.k and found.revision < choices.revision):
+        answer = shown(slot, self.k, self._hides(name), self.nouns)
+        asked = answer.revision < choices.changed.get(name, 0)
+        if asked or (answer.names < self.k and answer.revision < choices.revision):
             self.make_again(member)
-        return lists.answer(found.body)
+        return lists.answer(answer.body)
 
     def make_again(self, member: NodeId) -> None:
         """Make a member's slot again of the stored evidence, soon."""
@@ -336,12 +340,12 @@ class SeriesLists:
         revision, among = self._among(now.history)
         try:
             series = open_series(now, self.ledger, self.label, among)
-            made = series.suggestions(there, self.k + RESERVE).in_words(self.nouns)
+            suggestions = series.suggestions(there, self.k + RESERVE).in_words(self.nouns)
         except LedgerError:  # the state was replaced by the next one, which is copied as a whole
             if self._seen is not None and self._files() == self._seen[0][0]:
                 raise
             return
-        _put(published.lists, made, render(made, published.snapshot, revision))
+        _put(published.lists, suggestions, render(suggestions, published.snapshot, revision))
 
     # -- a refresh, by the curator --------------------------------------------------------
 
@@ -404,7 +408,8 @@ class SeriesLists:
             self._wake.set()
 
 
-def _put(lists: ListStore, made: Suggestions, slots: list[bytes]) -> None:
+def _put(lists: ListStore, suggestions: Suggestions, slots: list[bytes]) -> None:
     """Put slots where their members have their places: the index in the history."""
-    for index, slot in zip(made.nodes.indices(made.members).tolist(), slots, strict=True):
+    indices = suggestions.nodes.indices(suggestions.members).tolist()
+    for index, slot in zip(indices, slots, strict=True):
         lists.put(index, slot)

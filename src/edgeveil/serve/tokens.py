@@ -55,13 +55,13 @@ class Tokens:
         if time.monotonic() >= self._next_check:
             self._reread()
         digest = hashlib.sha256(token.encode()).digest()
-        found = self._cache.get(digest)
-        if found is None:
-            found = self._verified(token)
+        accepted = self._cache.get(digest)
+        if accepted is None:
+            accepted = self._verified(token)
             while len(self._cache) >= _MAX_CACHED:
                 self._cache.popitem(last=False)
-            self._cache[digest] = found
-        subject, expires = found
+            self._cache[digest] = accepted
+        subject, expires = accepted
         if time.time() >= expires:
             raise Refused
         return subject
@@ -112,12 +112,12 @@ def read_keys(path: Path) -> dict[str, jwt.PyJWK]:
     Nobody else may write to the file, and with a symmetric key nobody else may read it.
     """
     try:
-        text, found = read_unchanged(path)
+        text, status = read_unchanged(path)
     except OSError as error:
         raise InputError(f"cannot read the keys in {path}: {error.strerror}") from error
     try:
         listed = json.loads(text)["keys"]
-        keys = {str(one["kid"]): _key(one) for one in listed}
+        keys = {str(key["kid"]): _key(key) for key in listed}
     except (ValueError, LookupError, TypeError, AttributeError, jwt.PyJWTError) as error:
         raise InputError(
             f'{path} is no set of keys (JWKS): {{"keys": [{{"kty": ..., "kid": ...}}, ...]}} '
@@ -125,25 +125,25 @@ def read_keys(path: Path) -> dict[str, jwt.PyJWK]:
         ) from error
     if not keys or len(keys) != len(listed):
         raise InputError(f"{path} must hold at least one key, each with a kid of its own")
-    if any(one["kty"] == "oct" for one in listed):
-        check_secret(path, found)
+    if any(key["kty"] == "oct" for key in listed):
+        check_secret(path, status)
     return keys
 
 
-def _key(one: dict[str, Any]) -> jwt.PyJWK:
+def _key(raw: dict[str, Any]) -> jwt.PyJWK:
     kinds = {("OKP", "Ed25519"): "EdDSA", ("RSA", None): "RS256", ("oct", None): "HS256"}
-    algorithm = kinds[one["kty"], one.get("crv")]
-    if one.get("alg", algorithm) not in (algorithm, "Ed25519") or one.get("use", "sig") != "sig":
+    algorithm = kinds[raw["kty"], raw.get("crv")]
+    if raw.get("alg", algorithm) not in (algorithm, "Ed25519") or raw.get("use", "sig") != "sig":
         raise ValueError("another use or algorithm")
-    if algorithm != "HS256" and "d" in one:
+    if algorithm != "HS256" and "d" in raw:
         raise ValueError("a private key: only the public half belongs here")
-    made = jwt.PyJWK.from_dict(one, algorithm=algorithm)
-    key = made.key
+    jwk = jwt.PyJWK.from_dict(raw, algorithm=algorithm)
+    key = jwk.key
     if algorithm == "HS256" and len(key) < _MIN_SECRET_BYTES:
         raise ValueError("the key is too short")
     if algorithm == "RS256" and key.key_size < _MIN_RSA_BITS:
         raise ValueError("the key is too short")
-    return made
+    return jwk
 
 
 def new_key(path: Path) -> bytes:
