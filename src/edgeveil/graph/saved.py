@@ -104,9 +104,7 @@ def check_target(path: Path, overwrite: bool) -> None:
     except InputError as error:
         raise ParameterError(f"{path} exists and is no saved graph; nothing was written") from error
     if not overwrite:
-        raise ParameterError(
-            f"{path} exists; replace the graph there with overwrite=True (--overwrite)"
-        )
+        raise ParameterError(f"{path} exists; --overwrite replaces it (in Python overwrite=True)")
 
 
 def replace_folder(work: Path, path: Path) -> None:
