@@ -19,6 +19,8 @@ from edgeveil.cli.options import Format, LedgerPlace, checked, default, option
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
+_EXACT = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
+
 ledger = App(
     name="ledger",
     help="Manage the privacy budget: a file, or a PostgreSQL database, that enforces a cap.\n\n"
@@ -179,21 +181,29 @@ def plan(
         f"renewal (edgeveil ledger renew) is one charge, up to {once:g} for each member, "
         f"whatever the number of its lists; two of them, up to {twice:g} each."
     )
-    columns, warning = ["lists", "charges", "epsilon"], ""
+    columns: list[str] = ["lists", "charges", "epsilon"]
     rows: list[tuple[Any, ...]] = [("series", 1, once), ("series, renewed once", 2, twice)]
     metadata: dict[str, Any] = {"least_left": account.left}
+    warning = ""
     if private is not None:
-        hits = _hits(private, {once, twice} - {0.0}, k)
-        groups = list(dict.fromkeys(scope for scope, _ in hits))
-        columns += [f"hits@{k}, {group}" for group in groups]
-        rows.append(("popularity", 0, None))
-        rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
-        warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
-        metadata["warning"] = warning
-        say(_worth(hits))
+        columns, rows = _with_hits(columns, rows, private, k)
+        warning = metadata["warning"] = _EXACT
     print_table(
         columns, rows, style=format, metadata=metadata, title="what is left", warning=warning
     )
+
+
+def _with_hits(
+    columns: list[str], rows: list[tuple[Any, ...]], graph: ev.Graph, k: int
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The table with what lists find at each epsilon; a sentence says where that is worth it."""
+    hits = _hits(graph, {row[2] for row in rows if row[2] > 0}, k)
+    say(_worth(hits))
+    groups = list(dict.fromkeys(scope for scope, _ in hits))
+    rows = [*rows, ("popularity", 0, None)]
+    return [*columns, *(f"hits@{k}, {group}" for group in groups)], [
+        (*row, *(hits.get((group, row[2])) for group in groups)) for row in rows
+    ]
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:

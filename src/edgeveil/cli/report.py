@@ -81,15 +81,17 @@ def report(
         return
     if lists.n_named != 1:
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    private, name = None, releasing.label or "this graph"
+    name, truth = releasing.label or "this graph", None
     job: ReleaseJob | SeriesJob
     if series is not None:
         job = _job_of_series(series, run, lists, shown)
-        private = run.read(graph) if graph is not None and accuracy else None
+        if graph is not None and accuracy:
+            truth = run.read(graph)
     else:
         assert graph is not None  # refused above
         mechanism = ev.mechanisms.Suggest(epsilon=required_epsilon(lists.epsilon))
-        private, name = run.read(graph), graph.name
+        name, private = graph.name, run.read(graph)
+        truth = private if accuracy else None
         members = _members(private.nodes, lists)
         job = run.prepare_lists(private, mechanism, members, lists, shown, per_member)
 
@@ -98,7 +100,7 @@ def report(
         if per_member is not None:
             _write_per_member(suggestions, per_member, run.ledger)
         if out is not None:
-            _write_page(suggestions, name, out, run.ledger, private if accuracy else None)
+            _write_page(suggestions, name, out, run.ledger, truth)
 
     run.release(job, None, show)
 
