@@ -81,17 +81,15 @@ def report(
         return
     if lists.n_named != 1:
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    name, truth = releasing.label or "this graph", None
+    name = releasing.label or "this graph"
     job: ReleaseJob | SeriesJob
     if series is not None:
+        private = run.read(graph) if graph is not None and accuracy else None
         job = _job_of_series(series, run, lists, shown)
-        if graph is not None and accuracy:
-            truth = run.read(graph)
     else:
         assert graph is not None  # refused above
         mechanism = ev.mechanisms.Suggest(epsilon=required_epsilon(lists.epsilon))
         name, private = graph.name, run.read(graph)
-        truth = private if accuracy else None
         members = _members(private.nodes, lists)
         job = run.prepare_lists(private, mechanism, members, lists, shown, per_member)
 
@@ -100,7 +98,7 @@ def report(
         if per_member is not None:
             _write_per_member(suggestions, per_member, run.ledger)
         if out is not None:
-            _write_page(suggestions, name, out, run.ledger, truth)
+            _write_page(suggestions, name, out, run.ledger, private if accuracy else None)
 
     run.release(job, None, show)
 
