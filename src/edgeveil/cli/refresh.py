@@ -108,7 +108,7 @@ def refresh(
         return
     with run.confirmed(_question(job.price, run.ledger_name), partial(_charged_since, job)):
         with counting("members") as progress:
-            done = replace(job, progress=progress).run()
+            done = job.changed(progress=progress).run()
         _write(done, out, done.write, k, releasing.overwrite)
         _write(done, per_member, done.write_per_member, k, releasing.overwrite)
     if out is None and per_member is None:

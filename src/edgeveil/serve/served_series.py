@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from edgeveil.estimate.lists import Candidates
     from edgeveil.graph.graph import Graph
     from edgeveil.results.suggestions import Suggestions
+    from edgeveil.series import RefreshJob
     from edgeveil.series.history import History
 
 _CHECK_EVERY = 1.0  # seconds between two checks of the series
@@ -351,25 +352,26 @@ class SeriesLists:
 
     def price(self) -> dict[str, Any]:
         """The price of a refresh with the graph as it is now."""
-        return self._price(self._read())
+        return self._price_of(self._job())
 
-    def _price(self, graph: Graph) -> dict[str, Any]:
+    def _job(self) -> RefreshJob:
+        """A refresh with the graph as it is now, checked."""
         from edgeveil.series import prepare_refresh
 
-        price = prepare_refresh(graph, **self._refresh_options()).price
-        snapshot = self.published.snapshot if self.published else None
-        return {"snapshot": snapshot, **asdict(price)}
+        return prepare_refresh(
+            self._read(),
+            ledger=self.ledger,
+            epsilon=self.mechanism.epsilon,
+            knows_followers=self.mechanism.knows_followers,
+            label=self.label,
+            folder=self._folder,
+            nodes_from_edges=self._nodes_from_edges,
+            purpose="service",
+        )
 
-    def _refresh_options(self) -> dict[str, Any]:
-        """The arguments of a refresh, and of its price."""
-        return {
-            "ledger": self.ledger,
-            "epsilon": self.mechanism.epsilon,
-            "label": self.label,
-            "folder": self._folder,
-            "knows_followers": self.mechanism.knows_followers,
-            "nodes_from_edges": self._nodes_from_edges,
-        }
+    def _price_of(self, job: RefreshJob) -> dict[str, Any]:
+        snapshot = self.published.snapshot if self.published else None
+        return {"snapshot": snapshot, **asdict(job.price)}
 
     def refresh(self, shown: object) -> Refreshing:
         """Refresh the series with the graph as it is now, in the background.
@@ -379,26 +381,22 @@ class SeriesLists:
         if not self._one_at_a_time.acquire(blocking=False):
             raise EdgeveilError("a refresh is running already")
         try:
-            graph = self._read()
-            check_price(shown, self._price(graph))
-            self.refreshing = begun = Refreshing(running=True, members=graph.n_nodes)
-            work = threading.Thread(target=self._refresh, args=[graph], name="refresh", daemon=True)
-            work.start()
+            job = self._job()
+            check_price(shown, self._price_of(job))
+            self.refreshing = begun = Refreshing(running=True, members=job.graph.n_nodes)
+            threading.Thread(target=self._run, args=[job], name="refresh", daemon=True).start()
         except BaseException:
             self._one_at_a_time.release()
             raise
         return begun
 
-    def _refresh(self, graph: Graph) -> None:
-        from edgeveil.series import refresh
-
+    def _run(self, job: RefreshJob) -> None:
         def progress(done: int, members: int) -> None:
             self.refreshing = Refreshing(running=True, done=done, members=members)
 
         words = "Not finished."
         try:
-            done = refresh(graph, **self._refresh_options(), progress=progress, purpose="service")
-            words = done.summary_in(self.nouns)
+            words = job.changed(progress=progress).run().summary_in(self.nouns)
         except Exception as error:  # noqa: BLE001  (the curator is told)
             words = f"Not finished: {error_text(error)}"
             _log.error("a refresh failed: %s", error_text(error))
