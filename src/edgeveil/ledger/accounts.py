@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from edgeveil._internal.words import counted
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import Charges, expect
-from edgeveil.ledger.prices import NANO, in_words
+from edgeveil.ledger.prices import NANO, in_words, to_nano
 from edgeveil.ledger.snapshots import all_snapshots, plain_label
 from edgeveil.ledger.transactions import Transaction
 
@@ -93,10 +93,11 @@ class Account:
         is left.
         """
         nano = (self.cap_nano - self.charged_nano) // count
-        if pooled is not None and not math.isinf(self.pooled_left):
-            left = self.pooled_left / count
+        if pooled is not None and self.pooled_cap_nano is not None:
+            left = (self.pooled_cap_nano - self.pooled_charged_nano) // count
             # The largest epsilon, up to 10, at which the cap for all members allows one charge.
-            fitting = bisect_right(range(1, 10 * NANO), left, key=lambda e: pooled(e / NANO))
+            epsilons = range(1, 10 * NANO)
+            fitting = bisect_right(epsilons, left, key=lambda e: to_nano(pooled(e / NANO)))
             nano = min(nano, fitting)
         return nano / NANO
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.ledger.accounts import Account
+from edgeveil.ledger.prices import to_nano
 from edgeveil.mechanisms import Suggest
 
 
@@ -20,10 +21,14 @@ def test_shares_fit_into_what_is_left_and_no_more_would(cap, used, count):
     assert nano * count <= cap - charged < (nano + 1) * count
 
 
-@given(st.integers(1, 1000), st.integers(10**6, 10**11), st.integers(1, 60))
-def test_shares_keep_the_cap_for_all_members_together(members, pooled_cap, count):
+@given(st.integers(1, 1000), st.integers(10**6, 10**11), st.floats(0, 1), st.integers(1, 60))
+def test_shares_keep_the_cap_for_all_members_together(members, pooled_cap, used, count):
+    """In the whole nano-epsilons that the ledger charges, rounded up."""
+
     def pooled(epsilon):
         return Suggest(epsilon=epsilon).guarantee(members).pooled_epsilon if epsilon else 0.0
 
-    share = account(10**10, pooled_cap=pooled_cap).highest_price(count, pooled=pooled)
-    assert pooled(share) * count <= pooled_cap / 10**9 * (1 + 1e-12)
+    charged = int(pooled_cap * used)
+    account_ = account(10**10, pooled_cap=pooled_cap, pooled=charged)
+    share = account_.highest_price(count, pooled=pooled)
+    assert to_nano(pooled(share)) * count <= pooled_cap - charged
