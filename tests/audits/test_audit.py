@@ -72,9 +72,8 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
 @pytest.mark.parametrize(
     ("mechanism", "trials", "share"), AUDITED, ids=lambda x: getattr(x, "name", None)
 )
-def test_no_mechanism_is_accused_and_tight_pairs_show_most_of_the_claim(
-    mechanism, trials, share, figure
-):
+def test_audit_accuses_no_sound_mechanism(mechanism, trials, share, figure):
+    """On tight pairs the lower bound reaches most of the claim."""
     pair = worst_pair(mechanism, steps=100)
     noise = NoiseSource.insecure(4)
     result = audit(mechanism, pair=pair, trials=trials, confidence=SURE, noise=noise)
@@ -129,7 +128,7 @@ class TenPercentTooLittle(DPPushFlowCap):
         return spoiled(self, epsilon=1.1 * self.epsilon).calibration(n_nodes)
 
 
-def test_ten_percent_too_little_noise_is_a_violation_by_either_layer():
+def test_ten_percent_too_little_noise_is_a_violation():
     # At this epsilon a game tells most for its price; with 20,000 trials, four of five seeds do.
     # (Five percent take the game four times as many; the exact layer sees them below.)
     options = {"trials": 30_000, "confidence": SURE, "noise": NoiseSource.insecure(1)}
@@ -200,7 +199,7 @@ def test_a_false_claim_of_zero_is_a_violation():
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_the_lower_bound_exceeds_the_truth_no_more_often_than_it_says(epsilon):
+def test_lower_bound_exceeds_truth_as_rarely_as_claimed(epsilon):
     """Plain Laplace noise whose epsilon is known, 300 audits at 80 % confidence."""
     rng = np.random.default_rng(6)
     audits, games, too_high = 300, 1_000, 0
@@ -294,7 +293,7 @@ def test_a_verdict_that_could_not_have_failed_says_so():
     assert str(replace(blind, tight_case=broken)).endswith("once in a million audits at most)")
 
 
-def test_where_the_given_parameters_tell_little_the_hardest_ones_are_played_too():
+def test_inconclusive_audit_also_plays_the_tight_case():
     given = audit(DPPushFlowCap(**MILD), trials=200, noise=NoiseSource.insecure(1))
     assert not given.conclusive
     assert given.tight_case is not None
@@ -305,7 +304,7 @@ def test_where_the_given_parameters_tell_little_the_hardest_ones_are_played_too(
     )
 
 
-def test_errors_at_the_hardest_parameters_are_seen_whatever_the_given_ones():
+def test_mild_parameters_errors_are_seen_in_the_tight_case():
     result = audit(TooLittleNoise(**MILD), trials=200, noise=NoiseSource.insecure(1))
     assert not result.conclusive
     assert not result.consistent

@@ -75,7 +75,7 @@ def test_one_edge_moves_the_embedding_at_most_n_log_1_plus_sigma(options, figure
 
 
 @pytest.mark.parametrize("options", FLOWS)
-def test_given_the_choice_one_edge_moves_the_sparse_embedding_at_most_its_bound(options, figure):
+def test_one_edge_moves_the_sparse_embedding_at_most_its_bound(options, figure):
     """Over all sets S: the worst S of m nodes holds the m largest changes."""
     restart, rounds, sigma, _ = options
     best = 0.0
@@ -100,7 +100,7 @@ def test_given_the_choice_one_edge_moves_the_sparse_embedding_at_most_its_bound(
 
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize("promised", [1, 2, 4])
-def test_one_edge_moves_the_push_flow_at_most_the_promised_sensitivity(model, promised, figure):
+def test_one_edge_moves_push_flow_at_most_its_sensitivity(model, promised, figure):
     best, best_at = 0.0, ()
     for seed, (restart, rounds) in enumerate([(0.15, 100), (0.5, 5), (0.9, 100), (0.98, 3)]):
         mechanism = DPPushFlow(

@@ -64,7 +64,7 @@ def test_the_first_screen_shows_a_list_and_the_picture(visit, width, height):
     assert left["x"] + left["width"] <= right["x"], "they stand side by side"
 
 
-def test_the_releasable_part_shows_what_was_released_and_no_truth(sample):
+def test_releasable_part_shows_the_release_and_no_truth(sample):
     data, page = sample_page(), sample
     part = page.locator(".releasable")
     rows = part.locator("tbody tr").evaluate_all(
@@ -222,7 +222,7 @@ def test_a_phone_needs_no_sideways_scrolling(visit):
         assert page.evaluate("innerWidth") == 390
 
 
-def test_labels_on_charts_do_not_overlap_and_lines_differ_in_their_dashes(visit):
+def test_chart_labels_do_not_overlap_and_dashes_differ(visit):
     data = sample_page()
     close = [
         replace(row, epsilon=1.05, mean=row.mean, low=row.low, high=row.high)
@@ -274,7 +274,7 @@ def test_reduced_motion_is_respected(visit):
     assert moving == 0
 
 
-def test_everything_that_can_be_used_has_a_name_and_headings_are_in_order(sample):
+def test_controls_have_names_and_headings_are_in_order(sample):
     page = sample
     page.locator(".chart svg").first.wait_for()
     nameless = page.evaluate(
@@ -375,7 +375,7 @@ def test_hostile_ids_are_text(visit):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_policy_in_the_file_forbids_requests_and_other_scripts(visit):
+def test_content_policy_forbids_requests_and_other_scripts(visit):
     seen = visit(PageData(title="policy"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}/"
@@ -455,7 +455,7 @@ def test_the_chart_opens_on_the_degree_group_of_the_member(visit):
     assert shown() == "Recall@100 · lift"
 
 
-def test_a_column_without_values_is_not_drawn_and_stays_in_the_csv(visit):
+def test_empty_column_is_not_drawn_but_stays_in_the_csv(visit):
     data = sample_page()
     rows = [replace(row, paper_value=None) for row in data.results]
     page = visit(replace(data, results=rows)).page

@@ -177,7 +177,7 @@ def test_the_source_builds_the_bundle(tmp_path):
     assert built.read_bytes() == (ASSETS / "page.js").read_bytes()
 
 
-def test_the_bundle_carries_licences_and_the_source_parses_no_html():
+def test_bundle_carries_licences_and_source_parses_no_html():
     bundle = (ASSETS / "page.js").read_text(encoding="utf-8")
     packages = json.loads((SOURCE / "package.json").read_text(encoding="utf-8"))
     plot = packages["dependencies"]["@observablehq/plot"]

@@ -53,7 +53,7 @@ def predictions(names: list[str] | None = None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_accuracy_stands_beside_features_alone_and_protection_above_it(visit):
+def test_accuracy_is_beside_features_alone_below_protection(visit):
     page = visit(PageData(title="Accounts", predictions=predictions()), width=1200).page
     page.locator(".bars svg").wait_for()
     assert page.locator(".releasable h2").inner_text() == "Predicted classes, for anyone: ε = 0.5"
@@ -85,7 +85,7 @@ def test_every_class_has_its_mistakes_and_measures(visit):
     assert heads[-1] == "average precision, features alone"
 
 
-def test_the_surest_nodes_of_a_class_are_shown_with_what_was_heard(visit):
+def test_class_examples_show_surest_nodes_with_noisy_sums(visit):
     page = visit(PageData(title="Accounts", predictions=predictions())).page
     page.locator("#examples").get_by_role("radio", name="shop", exact=True).check()
     rows = page.locator(".examples tbody tr").all_inner_texts()
@@ -97,7 +97,7 @@ def test_the_surest_nodes_of_a_class_are_shown_with_what_was_heard(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("classes", [3, 30, 90])
-def test_a_phone_needs_no_sideways_scrolling_however_many_classes(visit, classes, scheme):
+def test_many_classes_on_a_phone_need_no_sideways_scrolling(visit, classes, scheme):
     names = [f"dormitory {i} of a rather long street" for i in range(classes)]
     data = PageData(title="Dormitories", predictions=predictions(names))
     page = visit(data, width=390, height=844, is_mobile=True, color_scheme=scheme).page
@@ -133,7 +133,7 @@ def test_without_a_sample_or_privacy_the_page_says_so(visit):
     assert "NOT PRIVATE" in page.locator(".promise").inner_text()
 
 
-def test_names_of_classes_and_nodes_that_look_like_html_stay_text(visit):
+def test_html_in_class_and_node_names_stays_text(visit):
     hostile = "<img src=x onerror='window.hacked = 1'></script>"
     made = predictions([hostile, "b", "c"])
     examples = [made["examples"][0] | {"node": hostile}]

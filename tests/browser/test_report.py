@@ -104,7 +104,7 @@ def test_300_members_can_be_chosen_from(visit, own):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_list_and_spending_without_sideways_scrolling(visit, tmp_path, scheme):
+def test_report_on_a_phone_needs_no_sideways_scrolling(visit, tmp_path, scheme):
     graph = Graph.from_edges(
         [0, 1, 2, 3], [1, 2, 3, 4], NodeSet.of_strings(["ann", "bob", "cy", "dee", "eve"])
     )
@@ -129,7 +129,7 @@ def test_a_phone_shows_ranks_and_words_on_one_line(visit, own, tmp_path):
     assert label.evaluate_all(LINES) == [1]
 
 
-def test_a_public_ranking_is_for_anyone_and_a_seeded_one_for_nobody(visit):
+def test_public_ranking_is_for_anyone_seeded_for_nobody(visit):
     graph = social_network(100, average_degree=8).graph
     public = rank(graph, 3, 1.0, model="public")
     page = visit(page_from_releases([public], title="t")).page

@@ -22,7 +22,7 @@ def ages(folder):
     (folder / "members.txt").write_text("\n".join(names))
 
 
-def test_every_node_has_a_row_with_named_columns_and_the_guarantee(run):
+def test_aggregate_writes_a_row_per_node_with_the_guarantee(run):
     done = run(f"{AGGREGATE} --nodes members.txt --bound 51 --out sums.csv")
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(io.StringIO(Path("sums.csv").read_text())))

@@ -111,7 +111,7 @@ def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger,
     assert len(ledger.charges()) == (1 if dry else 2)
 
 
-def test_a_forgotten_node_list_is_named_before_a_new_snapshot_is_advised(folder, ledger, run):
+def test_missing_node_list_is_named_before_a_new_snapshot(folder, ledger, run):
     (folder / "members.txt").write_text("alice\nbob\ncarol\ndave\nerin\nfay\n")
     lists = "suggest follows.csv --all --epsilon 1 --ledger f.ledger --out x.csv --overwrite"
     assert run(f"{lists} --nodes members.txt").returncode == 0
@@ -129,7 +129,7 @@ def test_a_forgotten_node_list_is_named_before_a_new_snapshot_is_advised(folder,
     assert len(ledger.charges()) == 1
 
 
-def test_exhausted_members_are_left_out_and_counted_and_a_newcomer_is_served(folder, run):
+def test_skip_exhausted_counts_them_and_serves_newcomers(folder, run):
     Ledger.create(folder / "f.ledger", epsilon=1)
     lists = "suggest follows.csv --all --epsilon 1 --ledger f.ledger --out x.csv --overwrite"
     assert run(lists).returncode == 0
@@ -280,9 +280,7 @@ def test_a_dry_run_does_not_tell_whether_a_promise_holds(run, ledger):
     assert holds.returncode == broken.returncode == 0
 
 
-def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_nothing(
-    folder, forks, run
-):
+def test_ctrl_c_during_release_resumes_at_no_further_charge(folder, forks, run):
     random = np.random.default_rng(0)
     np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
     ledger = Ledger.create(folder / "f.ledger", epsilon=4)

@@ -51,7 +51,7 @@ def _page(path: str) -> dict:
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL).group(1))
 
 
-def test_a_file_and_a_page_hold_the_predictions_of_everybody_else(run):
+def test_out_and_page_hold_predictions_of_unlabelled_nodes(run):
     done = run(f"{CLASSIFY} --features features.csv --out p.parquet --page p.html")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{Path('p.html').resolve()}\n"
@@ -95,7 +95,7 @@ def test_targets_and_threshold_narrow_what_is_said(run):
     assert list(rows[0]) == ["node", "class", "probability", "p_bank", "p_person", "p_shop"]
 
 
-def test_json_holds_measures_and_guarantee_and_a_table_the_first_rows(run):
+def test_json_holds_all_rows_and_a_table_the_first_ones(run):
     printed = json.loads(run(f"{CLASSIFY} --format json").stdout)
     validator("classify").validate(printed)
     Draft202012Validator.check_schema(validator("classify").schema)
@@ -145,7 +145,7 @@ def test_a_mistake_gets_one_sentence_and_costs_nothing(run, words, code, told):
     assert ledger.charges() == []
 
 
-def test_epsilon_has_no_default_and_labels_of_strangers_are_refused(run):
+def test_missing_epsilon_and_unknown_labels_are_refused(run):
     done = run(CLASSIFY.replace(" --epsilon 1", ""))
     assert (done.returncode, "--epsilon is required" in done.stderr) == (2, True)
     Path("strange.csv").write_text("account,label\nnobody,shop\na1,bank\n")

@@ -52,7 +52,7 @@ def test_a_table_says_which_places_cannot_be_told_apart(run):
     assert not re.search(r"\d-\d", exact)
 
 
-def test_known_nodes_can_be_left_out_of_the_ranking_for_its_owner_only(folder, run):
+def test_rank_leaves_out_neighbours_in_the_joint_model_only(folder, run):
     asked = "rank follows.csv --source alice --epsilon 1 --format csv"
 
     def nodes(extra: str) -> set[str]:
@@ -94,7 +94,7 @@ def test_what_is_not_private_says_so_on_standard_output(folder, run, style):
     assert "NOT PRIVATE" not in private.stdout
 
 
-def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, run):
+def test_exceeded_budget_across_commands_exits_with_3(folder, run):
     assert run("ledger create f.ledger --epsilon 2").returncode == 0
     ask = "rank follows.csv --source alice --epsilon 1 --format json --ledger f.ledger"
     first, again = run(ask), run(ask)
@@ -117,7 +117,7 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     assert run("ledger verify f.ledger").returncode == 0
 
 
-def test_embed_source_embeds_these_alone_and_class_names_are_known(folder, run):
+def test_embed_source_embeds_only_these_by_class_name(folder, run):
     line = "embed follows.csv --source bob --source dave --mechanism DPInstantEmbedding --epsilon 1"
     assert run(f"{line} --dim 4 --out e.json").returncode == 0
     assert set(json.loads((folder / "e.json").read_text())["columns"]["source"]) == {"bob", "dave"}
@@ -240,7 +240,7 @@ def test_a_mistake_gets_one_sentence_and_its_exit_code(folder, run, arguments, c
     assert sorted(path.name for path in folder.iterdir()) == before, "nothing half written"
 
 
-def test_every_command_has_help_with_an_example_and_a_summary_that_is_true(run):
+def test_every_command_has_help_with_summary_and_example(run):
     listed = run("").stdout
     assert run("--help").stdout == listed
     for name, summary in cli_app.COMMANDS.items():
@@ -278,7 +278,7 @@ def test_a_name_cannot_steer_the_terminal_or_the_table(folder, run):
     assert len(unknown.stderr.splitlines()) == 1
 
 
-def test_an_error_nobody_foresaw_is_one_sentence_without_its_own_words(monkeypatch, run):
+def test_unexpected_error_is_one_line_without_its_message(monkeypatch, run):
     def fail(*_, **__):
         raise RuntimeError("alice and bob are joined")
 

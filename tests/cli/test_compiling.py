@@ -64,7 +64,7 @@ def test_warmup_compiles_every_loop_and_then_no_command_has_to(process, tmp_path
         assert "ompiling" not in done.stderr, words
 
 
-def test_before_the_first_loop_is_compiled_a_line_says_how_long_it_takes(process, tmp_path):
+def test_first_compilation_is_announced_with_its_duration(process, tmp_path):
     done = process(*RANK, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
     assert done.returncode == 0
     line = "Compiling for this machine, once: about 6 s (`edgeveil warmup` does it ahead)."
@@ -72,7 +72,7 @@ def test_before_the_first_loop_is_compiled_a_line_says_how_long_it_takes(process
     assert done.stderr.count("ompiling") == 1
 
 
-def test_a_package_that_cannot_be_written_to_and_no_home_are_one_line(process, tmp_path):
+def test_unwritable_package_and_no_home_print_one_line(process, tmp_path):
     package = tmp_path / "lib" / "edgeveil"
     unneeded = shutil.ignore_patterns("__pycache__", "*.woff2")
     shutil.copytree(_loops.PACKAGE, package, ignore=unneeded)

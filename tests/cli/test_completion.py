@@ -67,7 +67,7 @@ compdef() { print -r -- registered: "$@" }
 
 
 @without("zsh")
-def test_zsh_finds_the_function_in_a_folder_of_fpath_and_when_it_is_sourced(folder, run):
+def test_zsh_loads_completion_from_fpath_and_by_source(folder, run):
     (folder / "_edgeveil").write_text(run("completion zsh").stdout)
 
     def zsh(code: str) -> list[str]:

@@ -65,7 +65,7 @@ def _cells(shown: Shown, start: str) -> list[list[str]]:
     return [[line[at:][:12].strip() for at in range(8, 80, 12)] for line in found]
 
 
-def test_the_terminal_and_the_page_show_the_same_lists_and_mark_hidden_friends(shown):
+def test_terminal_and_page_lists_agree_with_hidden_marked(shown):
     [names] = _cells(shown, "rank ")
     [counts] = _cells(shown, r"private +\d")
     places = _cells(shown, r"\d+ ")

@@ -17,14 +17,14 @@ def named(result):
     return {line["node"] for line in lines}
 
 
-def test_a_directed_list_leaves_out_whom_the_member_follows_and_not_who_follows_it(run):
+def test_directed_list_omits_followed_and_keeps_followers(run):
     assert named(run(f"suggest follows.csv --member alice {LIST}")) == {"erin"}
     directed = run(f"suggest follows.csv --directed keep --member alice {LIST}")
     assert named(directed) == {"carol", "dave", "erin"}
     assert json.loads(directed.stdout)["guarantee"]["known_edges"] == "outgoing"
 
 
-def test_a_folder_keeps_directions_for_suggest_and_is_refused_elsewhere(run, folder):
+def test_directed_folder_serves_suggest_and_rank_refuses_it(run, folder):
     assert run("convert follows.csv follows.graph --directed keep").returncode == 0
     assert open_graph(folder / "follows.graph").directed
     assert named(run(f"suggest follows.graph --member alice {LIST}")) == {"carol", "dave", "erin"}

@@ -118,7 +118,8 @@ def test_a_list_with_times(weeks, run):
     assert run("history show nowhere").returncode == 4
 
 
-def test_evaluate_over_time_is_for_the_curator_and_takes_a_history_instead_of_a_graph(folder, run):
+def test_evaluate_over_time_takes_a_history_not_a_graph(folder, run):
+    """The result is marked as not private, for the curator only."""
     edges = [(a, b, (a * b) % 4) for a in range(60) for b in range(a) if (a ^ b) % 6 < 3]
     rows = "".join(f"{a},{b},{week}\n" for a, b, week in edges)
     (folder / "friends.csv").write_text(f"a,b,since\n{rows}")

@@ -117,7 +117,7 @@ def test_a_later_version_may_add_an_entry_and_no_more():
     assert not validator("price", closed=False).is_valid({**price, "rows": None})
 
 
-def test_hits_of_a_plan_say_in_every_format_that_they_are_not_private(network, run):
+def test_plan_hits_warn_not_private_in_every_format(network, run):
     plan = f"ledger plan {LEDGER} --graph {GRAPH}"
     assert "NOT PRIVATE" in json.loads(run(f"{plan} --format json").stdout)["warning"]
     assert "NOT PRIVATE" in run(f"{plan} --format csv").stdout.splitlines()[0]

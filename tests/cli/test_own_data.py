@@ -106,7 +106,7 @@ def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, cod
     assert said in answer.stderr
 
 
-def test_public_embeddings_say_what_they_cost_and_what_is_affordable(run):
+def test_public_embeddings_state_price_and_alternatives(run):
     line = "embed follows.csv --model public --epsilon 1 --dim 8 --out e.csv --dry-run"
     said = run(f"{line} --mechanism instant-embedding").stderr
     assert "5 embeddings cost epsilon = 5. For nothing: leave out --epsilon" in said

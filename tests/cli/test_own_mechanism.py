@@ -99,7 +99,7 @@ def outside(folder, monkeypatch):
     return name
 
 
-def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, run, folder):
+def test_every_mechanism_option_takes_one_from_outside(outside, run, folder):
     assert run("ledger create l --epsilon 9").returncode == 0
     ranked = run(
         f"rank follows.csv --source alice --epsilon 1 --mechanism {outside}:Scores --ledger l "
@@ -129,7 +129,7 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
     )
 
 
-def test_another_mechanism_is_refused_under_the_label_of_a_series(outside, run):
+def test_series_label_refuses_another_mechanism(outside, run):
     run("ledger create l --epsilon 9")
     assert run("refresh follows.csv --ledger l --epsilon 1 --nodes-from-edges").returncode == 0
     line = "suggest follows.csv --member bob --epsilon 1 --ledger l"
@@ -217,7 +217,7 @@ def test_an_installed_package_announces_its_mechanism(outside, run, folder, monk
 # --- The paper's configuration -------------------------------------------------------------------
 
 
-def test_the_papers_configuration_is_a_preset_and_can_be_given_by_options():
+def test_paper_preset_equals_its_options():
     given = make_mechanism(
         "push-flow-cap", None, epsilon=1, sigma=1e-6, rounds=100, bound="paper", prepush=True
     )
@@ -248,7 +248,8 @@ def test_the_papers_options_reach_the_release(folder, run):
     assert "name it with --mechanism" in run("evaluate follows.csv --bound paper").stderr
 
 
-def test_evaluate_writes_its_figure_and_refuses_a_wrong_place_before_the_work(folder, run):
+def test_evaluate_writes_its_plot_and_refuses_wrong_paths(folder, run):
+    """A wrong path is refused before the work begins."""
     line = "evaluate follows.csv --mechanism two-hop --sources 2 --min-degree 1 --top 2 --plot"
     done = run(f"{line} f.png")
     assert done.returncode == 0, done.stderr

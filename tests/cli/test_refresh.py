@@ -67,7 +67,7 @@ def test_a_file_cut_short_is_refused_with_a_code_of_its_own(weeks, run):
     assert (done.returncode, charged()) == (0, 1.0)
 
 
-def test_the_guarantee_of_a_series_says_if_nodes_were_read_off_the_edges(weeks, run):
+def test_series_guarantee_names_nodes_read_off_the_edges(weeks, run):
     run(f"{WEEKLY.format(1)} --out listed")
     line = f"{WEEKLY.format(1)} --out found".replace("--nodes members.txt --label friends", "")
     for more in ("", " --dry-run"):
@@ -122,7 +122,7 @@ def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_
     assert (code, "Go on?" in said) == (0, False), "nobody would be charged"
 
 
-def test_ctrl_c_says_who_was_charged_and_the_same_command_goes_on(weeks, run, monkeypatch):
+def test_ctrl_c_reports_the_charge_and_the_retry_resumes(weeks, run, monkeypatch):
     line = f"{WEEKLY.format(1)} --date 2026-11-01 --out lists"
 
     def interrupted(*_, **__):
@@ -158,7 +158,7 @@ def test_who_cannot_pay_is_left_out_and_counted(weeks, run):
     assert charged("member3") == 1.5
 
 
-def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, run, on_a_terminal):
+def test_renew_charges_again_and_is_refused_beyond_budget(weeks, run, on_a_terminal):
     run(f"{WEEKLY.format(1)} --date 2026-11-01")
     assert run("ledger advance f.ledger friends").returncode == 2
     assert run(f"{WEEKLY.format(1).replace('epsilon 1', 'epsilon 0.5')}").returncode == 2

@@ -34,7 +34,7 @@ def _data(file: str) -> dict:
 
 
 @pytest.mark.parametrize("graph", KINDS)
-def test_the_page_holds_what_was_released_and_nothing_of_the_curators(run, graphs, graph):
+def test_report_page_holds_the_release_and_no_curator_data(run, graphs, graph):
     words = f"{graph} --nodes members.txt --member '{graphs[0]}' --member '{graphs[7]}'"
     done = run(f"report {words} {KINDS[graph]} --epsilon 1 --top 6 --out page.html")
     assert done.returncode == 0, done.stderr

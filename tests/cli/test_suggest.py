@@ -22,7 +22,7 @@ def test_a_list_is_shown_without_the_member_and_its_friends(run):
     assert "Protected: every edge that does not touch that member" in done.stderr
 
 
-def test_json_carries_the_guarantee_and_what_the_lists_have_in_common(run):
+def test_suggest_json_carries_guarantee_and_summary(run):
     done = run("suggest follows.csv --member carol --epsilon 0.5 --format json")
     told = json.loads(done.stdout)
     assert told["member"] == "carol"
@@ -42,7 +42,7 @@ def test_everybody_gets_a_list_in_a_file_or_in_a_folder_of_parts(run, folder):
     assert (folder / "parts" / "release.json").is_file()
 
 
-def test_files_per_member_are_for_their_owner_alone_and_a_ledger_is_charged_once(run, folder):
+def test_per_member_files_are_private_and_charged_once(run, folder):
     ledger = Ledger.create(folder / "f.ledger", epsilon=2)
     (folder / "some.txt").write_text("alice\nerin\n")
     line = "suggest follows.csv --members some.txt --epsilon 1 --ledger f.ledger --per-member own"
@@ -73,7 +73,7 @@ def test_a_mistake_gets_one_sentence_and_costs_nothing(run, line, sentence):
     assert done.stdout == ""
 
 
-def test_an_id_that_cannot_name_a_file_is_refused_before_the_charge(run, folder):
+def test_id_unfit_for_a_file_name_is_refused_before_charge(run, folder):
     ledger = Ledger.create(folder / "f.ledger", epsilon=2)
     (folder / "odd.csv").write_text("a,b\nAnn,ann\nAnn,x/y\nann,x/y\n")
     for members in ("Ann\nann\n", "x/y\n"):
@@ -85,9 +85,7 @@ def test_an_id_that_cannot_name_a_file_is_refused_before_the_charge(run, folder)
     assert ledger.charges() == []
 
 
-def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_not(
-    run, folder, monkeypatch
-):
+def test_error_reports_a_charge_only_after_it_was_made(run, folder, monkeypatch):
     ledger = Ledger.create(folder / "f.ledger", epsilon=1)
     line = "suggest follows.csv --member alice --epsilon 1 --ledger f.ledger --out lists.json"
     honest = Suggestions.write
@@ -112,7 +110,7 @@ def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_the_table_has_no_strength_for_a_name_that_does_not_stand_out(run):
+def test_table_shows_no_strength_for_popular_names(run):
     done = run("suggest follows.csv --all --epsilon 0.01 --insecure-seed 1")
     rows = [line.split("│")[1:-1] for line in done.stdout.splitlines() if "│" in line]
     cells = [[cell.strip() for cell in row] for row in rows]

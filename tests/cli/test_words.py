@@ -97,7 +97,7 @@ def test_help_says_what_happens_without_an_option(run, name):
 
 
 @pytest.mark.parametrize("name", [*(name for name in COMMANDS if name not in GROUPS), *INNER])
-def test_sentences_of_help_fit_into_80_columns_as_they_are_written(name):
+def test_help_docstring_lines_fit_80_columns(name):
     app = make_app()
     for word in name.split():
         app = app[word]

@@ -281,7 +281,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_full_disk_ends_in_a_plain_error_and_room_lets_it_go_on(cluster, ledger, small_disk):
+def test_full_disk_is_an_error_and_freed_space_resumes(cluster, ledger, small_disk):
     out, engine = small_disk / "out", Ray(workers=2)
     with pytest.raises(OSError, match=r"No space left|space"):
         release_to(out, GRAPH, SLOW, ALL, ledger=ledger, engine=engine)
@@ -454,7 +454,7 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
-def test_a_worker_that_is_killed_during_a_refresh_costs_only_time(cluster, tmp_path):
+def test_killed_worker_during_refresh_costs_only_time(cluster, tmp_path):
     """Its windows are those that threads draw from the same secrets."""
     graph, killed = social_network(300, average_degree=20).graph, []
     how = {"epsilon": 1.0, "label": "friends", "date": "2026-01-01"}

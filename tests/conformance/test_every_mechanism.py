@@ -204,7 +204,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("cls", [*MECHANISMS, *BASELINES])
-def test_a_bad_parameter_is_refused_at_construction_in_plain_words(cls):
+def test_bad_parameter_is_refused_at_construction(cls):
     good = dataclasses.asdict(next(m for m in INSTANCES.values() if type(m) is cls))
     assert set(good) <= set(BAD), "a field without bad values is a field nobody checks"
     for name in good:
@@ -235,7 +235,7 @@ def test_a_release_carries_that_guarantee_whatever_the_graph(mechanism):
 
 
 @each(INSTANCES)
-def test_epsilon_adds_up_over_public_rows_and_not_over_shared_noise(mechanism):
+def test_epsilon_adds_over_public_rows_not_over_shared_noise(mechanism):
     for k in [1, 3, 10]:
         guarantee = mechanism.guarantee(k)
         if isinstance(mechanism, NonPrivate):
@@ -276,7 +276,7 @@ def test_only_the_mechanism_with_a_promise_states_one():
 
 @given(graphs_with_source(max_nodes=10), st.integers(0, 2**32), st.data())
 @settings(max_examples=30)
-def test_no_graph_and_no_neighbour_of_it_makes_any_mechanism_raise_or_warn(drawn, seed, data):
+def test_no_graph_or_neighbour_makes_a_mechanism_raise(drawn, seed, data):
     # Warnings are errors in this suite (pyproject.toml), and the shapes must not differ.
     graph, source = drawn
     pair = [graph]
@@ -314,7 +314,8 @@ def test_the_range_of_sigma_that_must_work(mechanism):
 
 
 @each(INSTANCES)
-def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quoting_data(mechanism):
+def test_broken_promise_is_refused_before_the_draw(mechanism):
+    """The message quotes no number of the data."""
     graph = graph_of_pairs(5, [(0, 1), (1, 2), (2, 3)])
     if keeps_promise(mechanism, graph):
         return
@@ -401,7 +402,7 @@ def test_forked_workers_do_not_repeat_noise():
         assert len(set(column)) == 5, f"{name} repeated its noise"
 
 
-def test_a_source_of_secure_noise_cannot_be_passed_to_two_releases():
+def test_secure_noise_source_is_refused_by_release():
     # The same labels give the same stream: two such releases could be subtracted.
     noise = NoiseSource.secure()
     for source in (noise, noise.derive("again"), NoiseSource.from_secret(bytes(32))):
@@ -452,7 +453,7 @@ def test_provenance_gives_the_mechanism_back(mechanism, tmp_path):
 
 
 @each(INSTANCES)
-def test_an_unknown_source_is_named_and_the_node_set_called_public(mechanism):
+def test_unknown_source_is_named_in_the_error(mechanism):
     for bad in ["ann", 23, -1, 0.0, None, True, ("a", 1)]:
         with pytest.raises(UnknownNodeError, match="is not one of the 23 public nodes") as caught:
             release(a_graph(), mechanism, [0, bad])
@@ -514,7 +515,7 @@ def test_the_charge_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
 
 
 @each(NOISY)
-def test_a_refused_budget_means_that_the_mechanism_was_never_called(mechanism, tmp_path):
+def test_refused_budget_never_calls_the_mechanism(mechanism, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=mechanism.epsilon * 0.99)
     called = []
 
@@ -528,7 +529,7 @@ def test_a_refused_budget_means_that_the_mechanism_was_never_called(mechanism, t
 
 
 @each(NOISY)
-def test_a_crash_keeps_the_charge_and_the_retry_draws_the_very_same_noise(mechanism, tmp_path):
+def test_crash_keeps_the_charge_and_retry_the_same_noise(mechanism, tmp_path):
     path, graph = tmp_path / "ledger", a_graph()
     ledger = Ledger.create(path, epsilon=10_000)
     lost = []

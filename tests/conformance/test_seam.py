@@ -154,7 +154,7 @@ def test_so_is_one_number_among_many():
 
 
 @pytest.mark.parametrize("cls", [AsksMore, AsksAll])
-def test_a_number_of_questions_that_depends_on_the_graph_loses_everything(cls):
+def test_graph_dependent_statistic_count_loses_everything(cls):
     assert exact_loss(cls(epsilon=1), wedge()) == math.inf
 
 
@@ -164,7 +164,7 @@ WITH_NOISE = [cls for cls in MECHANISMS if cls not in NOISELESS]
 
 
 @pytest.mark.parametrize("cls", WITH_NOISE, ids=lambda cls: cls.name)
-def test_every_mechanism_with_noise_names_pairs_that_its_guarantee_speaks_of(cls):
+def test_hard_pairs_are_neighbours_under_the_guarantee(cls):
     for mechanism in [m for m in NOISY.values() if type(m) is cls]:
         model, pairs = mechanism.guarantee(1).model, list(mechanism.hard_pairs())
         assert pairs
@@ -176,7 +176,7 @@ def test_every_mechanism_with_noise_names_pairs_that_its_guarantee_speaks_of(cls
 
 
 @pytest.mark.parametrize("cls", WITH_NOISE, ids=lambda cls: cls.name)
-def test_in_its_tight_case_a_mechanism_uses_nine_tenths_of_its_claim(cls, figure):
+def test_tight_case_loses_nine_tenths_of_the_claim(cls, figure):
     mechanism, pair = cls.tight_case()
     assert type(mechanism) is cls
     claimed = mechanism.guarantee(1).epsilon
@@ -238,7 +238,7 @@ def test_five_percent_too_little_noise_is_seen_at_once(cls, too_little_noise):
 
 # (lists keep a fixed share of epsilon for the degrees, so their noise has no end)
 @each({name: m for name, m in NOISY.items() if m.output != "suggestions"})
-def test_as_epsilon_grows_the_noisy_rows_become_those_without_noise(mechanism):
+def test_growing_epsilon_noisy_rows_approach_exact_rows(mechanism):
     graph, apart = a_graph(), []
     for epsilon in (1e2, 1e5, 1e9):
         at = dataclasses.replace(mechanism, epsilon=epsilon)
@@ -252,7 +252,7 @@ def test_as_epsilon_grows_the_noisy_rows_become_those_without_noise(mechanism):
 
 
 @each(INSTANCES)
-def test_estimates_see_the_own_lists_and_in_the_public_model_not_even_these(mechanism):
+def test_estimate_sees_own_lists_in_the_joint_model_only(mechanism):
     graph, kind, seen = a_graph(), type(mechanism), []
 
     class Watched(kind):
@@ -490,7 +490,8 @@ def test_more_is_not_noised_than_the_guarantee_has_a_price_for():
         run(AsksTwice(epsilon=1), a_graph(), [0])
 
 
-def test_what_is_said_to_cost_nothing_is_noise_alone_and_the_exact_loss_sees_it():
+def test_false_zero_price_is_caught_by_the_exact_loss():
+    """The numbers said to be free arrive as zeros: the rows are noise alone."""
     free = SaysItIsFree(epsilon=1, sigma=1e-3)
     graph = a_graph()
     rows = run(free, graph, [0, 4])

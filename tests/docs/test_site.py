@@ -47,7 +47,7 @@ def test_examples_and_figures_are_on_the_site(site):
     assert (site / "results" / "beyond" / "beyond.png").exists()
 
 
-def test_broken_links_anchors_pictures_and_foreign_scripts_are_found(tmp_path):
+def test_broken_links_and_foreign_scripts_are_reported(tmp_path):
     (tmp_path / "b.html").write_text('<h2 id="here">x</h2>')
     (tmp_path / "a.html").write_text(
         '<a href="b.html#here"></a><a href="b.html#gone"></a><a href="c.html"></a>'
@@ -117,7 +117,7 @@ def test_the_numbers_of_the_readme_are_the_measured_ones(mean):
             assert [float(v) for v in cell.split("/")] == pytest.approx(both, abs=0.0051)
 
 
-def test_classification_beside_peers_in_the_readme_is_as_measured():
+def test_readme_classification_table_equals_results():
     with (ROOT / "results/classification/results.csv").open(newline="") as file:
         found = {
             (r["mechanism"], float(r["epsilon"])): float(r["mean"])
@@ -137,7 +137,7 @@ def test_classification_beside_peers_in_the_readme_is_as_measured():
     assert said in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_numbers_of_the_page_on_ranking_are_the_measured_ones(mean):
+def test_rank_page_numbers_equal_results(mean):
     text = (DOCS / "rank.md").read_text("utf-8").partition("<!-- numbers: ")[2]
     lines = [line for line in text.splitlines() if line.startswith("|")]
     head, _, *rows = [[c.strip() for c in line.strip("|").split("|")] for line in lines[:10]]

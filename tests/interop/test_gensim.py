@@ -18,7 +18,7 @@ def embedded(**rest) -> ev.Release:
     return ev.embed(ev.as_graph(KARATE), dimension=64, **rest)
 
 
-def test_word2vec_text_is_loaded_by_gensim_to_the_last_bit_it_keeps(tmp_path):
+def test_word2vec_text_is_loaded_exactly_by_gensim(tmp_path):
     made = embedded()
     made.to_word2vec(tmp_path / "karate.txt")
     vectors = KeyedVectors.load_word2vec_format(tmp_path / "karate.txt")
@@ -36,7 +36,7 @@ def test_gensim_finds_members_of_the_same_club(tmp_path):
     assert same > 0.6  # 0.49 of all pairs are of the same club
 
 
-def test_a_file_that_cannot_say_not_private_is_written_with_a_warning(tmp_path):
+def test_word2vec_file_of_seeded_noise_warns_not_private(tmp_path):
     made = embedded(noise=ev.NoiseSource.insecure(0))
     with pytest.warns(UserWarning, match="karate.txt cannot say: NOT PRIVATE") as caught:
         made.to_word2vec(tmp_path / "karate.txt")

@@ -116,7 +116,7 @@ def test_it_takes_what_as_graph_takes(X):
     assert private.n_features_in_ == 34
 
 
-def test_sparse_rows_are_the_same_and_without_a_hash_they_are_the_lists():
+def test_sparse_rows_equal_dense_and_unhashed_the_adjacency():
     dense = ev.PrivateEmbedding().fit_transform(MATRIX)
     sparse = ev.PrivateEmbedding(sparse=True).fit_transform(MATRIX)
     assert sparse.format == "csr"
@@ -239,7 +239,7 @@ def test_fit_takes_epsilon_and_model_from_the_mechanism():
     assert private.embedding_.shape == (34, 256)  # the mechanism's own
 
 
-def test_public_rows_cost_epsilon_in_all_and_the_guarantee_says_so():
+def test_public_rows_cost_epsilon_in_all():
     private = ev.PrivateEmbedding(epsilon=1.0, dimension=4, model="public").fit(GRAPH)
     assert private.embedding_.shape == (34, 4)
     assert private.guarantee_.brief == "public, epsilon = 1"
@@ -256,7 +256,7 @@ def test_embeddings_feed_a_classifier(figure):
     assert accuracy > 0.7  # 0.53 for the larger club alone
 
 
-def test_without_scikit_learn_the_name_is_there_and_says_what_is_missing():
+def test_missing_scikit_learn_is_named_on_first_use():
     script = (
         "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\n"
         "from edgeveil import *\nfrom edgeveil.errors import EdgeveilError\n"

@@ -48,7 +48,7 @@ def test_pandas_edges_to_pandas_scores():
     assert made.values[0, 0] != 9.0
 
 
-def test_the_guarantee_is_in_the_attrs_of_pandas_and_survives_its_parquet(tmp_path):
+def test_pandas_attrs_carry_the_guarantee_through_parquet(tmp_path):
     made = ranking(ev.as_graph(EDGES, nodes=MEMBERS), noise=SEED(0))
     frame = made.to_pandas()
     assert frame.attrs["edgeveil"]["guarantee"] == made.guarantee.as_dict()
@@ -64,7 +64,7 @@ def test_polars_edges_to_polars_scores():
     pl.testing.assert_frame_equal(frame.select("source", "node", "score"), pl.DataFrame(expected()))
 
 
-def test_pyarrow_edges_to_pyarrow_scores_with_the_guarantee_in_the_schema(tmp_path):
+def test_pyarrow_edges_give_scores_with_guarantee_in_schema(tmp_path):
     made = ranking(ev.as_graph(pa.Table.from_pandas(EDGES), nodes=MEMBERS))
     table = made.to_arrow()
     assert table.schema.field("node").type == pa.string()

@@ -150,7 +150,7 @@ def test_a_history_is_what_a_dict_of_first_sightings_says(kind, found, directed,
     cuts=st.sets(st.integers(0, 60), min_size=1, max_size=5),
 )
 @settings(max_examples=60)
-def test_a_list_with_times_is_the_history_of_its_cumulated_snapshots(rows, directed, cuts):
+def test_timed_edges_equal_the_history_of_their_snapshots(rows, directed, cuts):
     oracle, cuts = Oracle(directed), sorted(cuts)
     members = sorted({end for a, b, _ in rows for end in (a, b)})
     for cut in [*cuts, 61]:

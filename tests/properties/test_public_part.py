@@ -169,7 +169,7 @@ def test_with_a_node_list_one_edge_changes_nothing_public(name, given_ids, data)
 @pytest.mark.parametrize("name", NAMING)
 @settings(max_examples=15)
 @given(given_ids=inputs(texts) | inputs(numbers))
-def test_without_a_node_list_ids_are_sorted_and_said_to_come_from_the_edges(name, given_ids):
+def test_no_node_list_text_ids_are_sorted_and_reported(name, given_ids):
     ids, edges = given_ids
     if name == "igraph":
         ids = [str(i) for i in ids]
@@ -188,7 +188,7 @@ def test_without_a_node_list_ids_are_sorted_and_said_to_come_from_the_edges(name
 @pytest.mark.parametrize("name", NUMBERING)
 @settings(max_examples=15)
 @given(given_ids=inputs(texts))
-def test_without_a_node_list_numbered_nodes_are_in_the_order_of_their_numbers(name, given_ids):
+def test_no_node_list_numbered_nodes_keep_their_order(name, given_ids):
     ids, edges = given_ids
     if name in ("edge_index", "tensor"):
         ids = ids[: max(max(edge) for edge in edges) + 1]

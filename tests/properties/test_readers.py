@@ -141,7 +141,7 @@ def test_tables_give_the_same_graph(graph, make):
 
 
 @given(graph=graphs(integers) | graphs(plain_names))
-def test_without_a_node_list_the_ids_that_occur_are_the_nodes_sorted(graph):
+def test_no_node_list_occurring_ids_are_the_sorted_nodes(graph):
     edges = rows(graph)
     frame = pl.DataFrame({"u": [u for u, _ in edges], "v": [v for _, v in edges]})
     assert list(as_graph(frame).nodes) == sorted({node for edge in edges for node in edge})
@@ -210,7 +210,7 @@ def test_a_file_cut_anywhere_is_a_graph_or_one_sentence(name):
 # not .mat and .parquet: scipy and polars themselves can crash on these, as read_graph says
 @settings(max_examples=300)
 @given(place=st.floats(0, 1), change=st.integers(1, 255))
-def test_a_changed_byte_in_matrix_market_is_a_graph_or_one_sentence(place, change):
+def test_changed_byte_in_matrix_market_is_graph_or_input_error(place, change):
     data = bytearray(written("g.mtx"))
     data[int(place * (len(data) - 1))] ^= change
     assert is_graph_or_input_error(bytes(data), "g.mtx")

@@ -19,7 +19,7 @@ STARTS = [("joint", False), ("joint", True), ("public", False)]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_removing_one_edge_moves_the_flow_at_most_sigma_on_all_small_graphs(n):
+def test_one_edge_moves_flow_at_most_sigma_on_small_graphs(n):
     graphs = [graph for _, graph in every_graph(n)]
     for bound, restart, rounds, sigma, (model, prepush) in product(
         ["paper", "tight"], [0.15, 0.6], [1, 2, 5, 100], [1e-6, 0.03, 0.4, 3.0], STARTS
@@ -44,9 +44,7 @@ def test_removing_one_edge_moves_the_flow_at_most_sigma_on_all_small_graphs(n):
 
 
 @pytest.mark.parametrize(("model", "prepush"), STARTS)
-def test_removing_one_edge_moves_the_flow_at_most_sigma_on_all_graphs_of_5_nodes(
-    model, prepush, figure
-):
+def test_one_edge_moves_flow_at_most_sigma_on_5_nodes(model, prepush, figure):
     """All 1,024 graphs at once in dense form, so that the grid of parameters can be wide."""
     n = 5
     graphs = [graph for _, graph in every_graph(n)]

@@ -185,7 +185,7 @@ def test_on_all_histories_of_four_nodes_and_three_snapshots(one, other):
 
 
 @pytest.mark.parametrize(("one", "other"), CHANGES)
-def test_on_all_directed_histories_of_three_nodes_and_three_snapshots(one, other):
+def test_directed_histories_of_3_nodes_lose_at_most_epsilon2(one, other):
     arcs = list(permutations(range(3), 2))
     for pair, most in (((1, 2), 2 if one else 1), ((1, 0), 0)):
         first_seen, ends = all_histories(arcs, pair)
@@ -406,7 +406,7 @@ def check_paid_once(worlds, windows=WINDOWS):
     assert loss <= E2 + SLACK, f"{loss / E2:.2f} times what was paid"
 
 
-def test_an_edge_is_counted_again_when_its_other_end_becomes_a_friend_and_friends_end():
+def test_ended_friends_forgotten_count_an_edge_twice():
     """If only friends of today were left out. X is no friend any more when Y becomes one."""
     first_seen = {(MEMBER, X): 1, (MEMBER, Y): 3}
     check_paid_once(kept(first_seen))

@@ -115,9 +115,8 @@ def test_r_rounds_move_at_most_the_constant_of_theorem_3_times_t(
 @pytest.mark.parametrize(
     ("start", "expected"), [("joint", 0.9999), ("joint, prepush", 0.9999), ("public", 0.9)]
 )
-def test_the_fixed_point_moves_at_most_max_1_minus_alpha_2_alpha_t(
-    adjacency, start, expected, figure
-):
+def test_fixed_point_moves_at_most_its_bound_on_all_graphs(adjacency, start, expected, figure):
+    """The bound is max(1 - alpha, 2 alpha) T."""
     grid = product([0.05, 0.15, 1 / 3, 0.5, 0.8, 0.95], [None], SIGMAS[::2])
     check_all_graphs(adjacency, grid, False, start, expected, figure, "tight bound, fixed point")
 
@@ -179,9 +178,7 @@ def family_ratio(without, added, x, restart, forward, model):
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize("restart", [0.05, 0.15, 0.45])
-def test_for_small_restart_a_growing_family_comes_as_near_as_one_likes(
-    restart, forward, model, figure
-):
+def test_small_restart_growing_family_nearly_meets_bound(restart, forward, model, figure):
     sizes = [(4, 20), (12, 60), (30, 300), (60, 1000)]
     ratios = [
         family_ratio(*hanging(d, leaves, model == "public"), restart, forward, model)
@@ -197,7 +194,7 @@ def test_for_small_restart_a_growing_family_comes_as_near_as_one_likes(
 
 
 @pytest.mark.parametrize("restart", [0.5, 0.6, 0.8, 0.95])
-def test_for_large_restart_the_forward_cap_meets_its_bound_between_two_equals(restart, figure):
+def test_large_restart_forward_cap_meets_its_symmetric_bound(restart, figure):
     ratios = [
         family_ratio(*symmetric(d, leaves), restart, True, "joint")
         for d, leaves in [(4, 20), (12, 60), (30, 300), (60, 300)]
@@ -224,9 +221,7 @@ def hanging_cliques(near, far, public):
 
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize(("forward", "expected"), [(False, 0.89), (True, 0.968)])
-def test_a_hundred_rounds_come_near_their_bound_on_hanging_cliques(
-    forward, expected, model, figure
-):
+def test_hundred_rounds_on_hanging_cliques_nearly_meet_bound(forward, expected, model, figure):
     restart, rounds, ratios = 0.15, 100, []
     for near, far in [(11, 11), (51, 101), (101, 101)]:
         without, added, x = hanging_cliques(near, far, model == "public")

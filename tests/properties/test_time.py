@@ -169,7 +169,7 @@ def test_no_sequence_of_calls_tells_more_than_was_charged(
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: f"{m.name} {m.guarantee(1).model}")
-def test_the_coalition_of_all_calls_learns_what_one_release_tells(mechanism, tmp_path, monkeypatch):
+def test_coalition_of_all_calls_loses_at_most_the_pooled_price(mechanism, tmp_path, monkeypatch):
     """Theorem 1 on a pair on which something is learnt; so the check above can fail."""
     star = [(u, 5) for u in range(5)] + [(0, 1), (2, 3)]
     histories = list(zip(both(star, with_edge=True), strict=True))

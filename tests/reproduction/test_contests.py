@@ -37,14 +37,14 @@ def test_repeated_rows_are_those_of_the_releases(graph, mechanism):
 
 @pytest.mark.parametrize("kind", [DPPushFlowCap, DPInstantEmbedding])
 @pytest.mark.parametrize("options", [{"prepush": True}, {"model": "public", "sigma": 1e-3}])
-def test_noise_on_the_noiseless_rows_gives_the_mechanism_to_the_last_bit(graph, kind, options):
+def test_noise_on_exact_rows_equals_the_mechanism(graph, kind, options):
     mechanism, sources = kind(epsilon=0.7, **options), [0, 5, 9]
     known = kind(epsilon=3.0, **options).exact_rows(graph, np.array(sources))
     rows = with_noise(graph, mechanism, known, sources, NOISE.derive("rows"))
     assert np.array_equal(rows, rows_of(mechanism, graph, sources, NOISE))
 
 
-def test_a_tiny_sigma_makes_the_flow_the_own_list_followed_by_degrees():
+def test_tiny_sigma_flow_ranks_own_list_then_degrees():
     # edges by degree alone: where friends share friends, the flow knows more than degrees
     rng = np.random.default_rng(3)
     weight = rng.pareto(2.0, 300) + 1

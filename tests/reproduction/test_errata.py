@@ -116,7 +116,7 @@ def test_e1_clique_without_a_source_edge_needs_minus_two(D):
 
 
 @pytest.mark.parametrize("D", DEGREES)
-def test_e2_clique_without_another_edge_is_as_printed_off_the_source(D):
+def test_e2_clique_without_edge_is_as_printed_off_the_source(D):
     p = exact_ppr(clique(D + 1, (1, 2)), 0, HALF)
     bottom = 9 * D**3 - 7 * D - 2
     rest = Fraction(3 * D**2 - D, bottom)
@@ -175,7 +175,7 @@ def worst_pairs(n: int, D: int, alpha: float, rounds: int) -> tuple[float, float
 
 @pytest.mark.parametrize(("n", "D"), [(4, 1), (5, 1), (5, 2), (5, 3), (6, 3)])
 @pytest.mark.parametrize("alpha", [0.02, 0.0811, 0.3, 0.6, 0.9])
-def test_e3_one_edge_moves_push_flow_at_most_half_of_the_printed_bound(n, D, alpha):
+def test_e3_one_edge_moves_push_flow_at_most_half_the_bound(n, D, alpha):
     restart = 2 * alpha / (1 + alpha)
     for rounds in (1, 2, 3, 10, 300):
         joint, public = worst_pairs(n, D, alpha, rounds)
@@ -189,7 +189,7 @@ def test_e3_one_edge_moves_push_flow_at_most_half_of_the_printed_bound(n, D, alp
         assert public <= unit / (D + 1) * heaviest * slack
 
 
-def test_e3_the_step_residuals_of_two_nodes_are_at_most_all_residuals():
+def test_e3_step_residuals_are_at_most_all_residuals():
     alpha = Fraction(3, 37)
     _, residuals = push_flow(clique(5, (0, 1)), 0, alpha, 12)
     for j, r in enumerate(residuals):
@@ -200,7 +200,7 @@ def test_e3_the_step_residuals_of_two_nodes_are_at_most_all_residuals():
 # -- E4, E5, E6: the accuracy statements ------------------------------------------------------
 
 
-def test_e4_the_older_constant_is_larger_so_the_corollary_still_holds():
+def test_e4_older_constant_is_larger():
     for alpha in (Fraction(k, 100) for k in range(1, 100)):
         assert 2 * (2 - alpha) > 3 - alpha
 
@@ -230,7 +230,7 @@ def test_e6_sigma_of_one_millionth_needs_degree_six_thousand():
     assert public_degree > 10312 - 1
 
 
-def test_e7_noise_on_k_coordinates_exceeds_its_bound_with_probability_about_k_over_n():
+def test_e7_k_coordinates_exceed_the_bound_k_times_as_often():
     n, k = 10_000, 256
     one = 1 / n  # P[|Y| > b ln n]
     assert 1 - (1 - one) ** k > 250 * one
@@ -270,7 +270,7 @@ def test_e8_blogcatalog_is_as_printed(paper_data):
 # -- E9: the proof of Lemma 4.2 ---------------------------------------------------------------
 
 
-def test_e9_a_capped_node_keeps_its_leftover_yet_the_recursion_holds():
+def test_e9_capped_node_keeps_leftover_and_recursion_holds():
     alpha, T = Fraction(1, 4), Fraction(1, 10)
     beta = (1 - alpha) / 2
     around = [{1, 2}, {0, 2}, {0, 1, 3}, {2}]
@@ -296,7 +296,7 @@ def test_e9_a_capped_node_keeps_its_leftover_yet_the_recursion_holds():
 # -- E10: the prepush start -------------------------------------------------------------------
 
 
-def test_e10_emptying_the_lazy_source_leaves_the_ordinary_restart():
+def test_e10_emptied_lazy_source_has_ordinary_restart():
     for restart in (Fraction(15, 100), Fraction(1, 2), Fraction(9, 10)):
         alpha = restart / (2 - restart)
         beta = (1 - alpha) / 2
@@ -305,7 +305,7 @@ def test_e10_emptying_the_lazy_source_leaves_the_ordinary_restart():
         assert restart + restart * (1 - restart) + (1 - restart) ** 2 == 1
 
 
-def test_e10_the_start_replaces_each_neighbours_pagerank_by_a_mixture():
+def test_e10_start_uses_a_mixture_of_neighbours_pagerank():
     restart = Fraction(15, 100)
     alpha = restart / (2 - restart)
     around = [{1, 2}, {0, 2, 3}, {0, 1}, {1, 4}, {3}]
@@ -333,7 +333,7 @@ def test_e11_the_bound_grows_with_the_number_of_changed_entries():
         assert all(value <= c for value in values)
 
 
-def test_e11_the_logarithm_has_to_be_natural_for_the_stated_consequence():
+def test_e11_consequence_needs_the_natural_logarithm():
     n = 4
     p, q = np.array([0.25, 0, 0, 0]), np.array([0.26, 0, 0, 0])
     change = np.abs(p - q).sum() * n
@@ -345,7 +345,7 @@ def test_e11_the_logarithm_has_to_be_natural_for_the_stated_consequence():
 # -- E13: a degree the paper leaves open ------------------------------------------------------
 
 
-def test_e13_an_isolated_source_loses_half_of_each_push_in_the_printed_rounds():
+def test_e13_isolated_source_loses_half_of_each_push():
     alpha = Fraction(3, 37)
     p, residuals = push_flow([set(), {2}, {1}], 0, alpha, 60)
     assert sum(residuals[1]) == (1 - alpha) / 2  # not 1 - alpha

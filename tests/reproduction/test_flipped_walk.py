@@ -23,7 +23,7 @@ def graph():
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 6.0])
-def test_walking_for_all_sources_together_gives_the_rows_of_edge_flipping(graph, epsilon):
+def test_joint_walk_of_all_sources_equals_edge_flipping(graph, epsilon):
     mechanism, sources = EdgeFlipping(epsilon=epsilon), [3, 77, 150, 299]
     [(rows, _)] = flipped_rows(graph, mechanism, sources, 1, NOISE)
     made = release(graph, mechanism, sources, noise=NOISE.derive("repeat", 0))

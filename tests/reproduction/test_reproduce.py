@@ -155,7 +155,7 @@ def test_figure1_has_every_baseline_beside_it(whole):
     assert math.isinf(_at(results, "own list + exact degrees (not private)", recall).epsilon)
 
 
-def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(whole):
+def test_figure2_has_every_baseline_and_its_shortcut_error(whole):
     results, _ = whole("figure2")
     micro = "micro-F1 x 100"
     full = _at(results, "non-private", micro).mean
@@ -180,7 +180,7 @@ def test_embeddings_are_measured_as_in_figure2(whole):
             assert (here.mean, here.low, here.high) == (there.mean, there.low, there.high)
 
 
-def test_a_wider_hash_of_the_own_list_loses_less_and_none_loses_nothing(whole):
+def test_wider_hash_of_own_list_loses_less_accuracy(whole):
     results, _ = whole("embeddings")
     metric = "micro-F1 x 100"
     found = [_at(results, own_list_of(width), metric) for width in (32, 64, None)]
@@ -258,7 +258,7 @@ def test_a_larger_run_goes_on_from_a_smaller_one(network, tmp_path, monkeypatch)
     assert all("/ 64+" in cell for cell in fresh)
 
 
-def test_cliques_change_as_the_closed_forms_say_and_within_the_bounds(network, tmp_path):
+def test_clique_changes_equal_closed_forms_within_bounds(network, tmp_path):
     results = _run("tightness", {}, tmp_path, degrees=[3, 5, 8, 20])
     for r in results:
         if r.mechanism == "exact PageRank":
@@ -289,13 +289,13 @@ def test_table1_of_the_paper(paper_data, tmp_path, figure):
     figure("Table 1, POS edges (paper 185k, both directions)", f"{counts['POS', 'edges']:,.0f}")
 
 
-def test_tightness_needs_no_data_and_there_is_a_page_of_what_was_found(tmp_path):
+def test_tightness_runs_without_data_and_writes_a_page(tmp_path):
     assert main(["tightness", "--data", "nothing", "--out", str(tmp_path), "--quick"]) == 0
     assert (tmp_path / "tightness" / "tightness.png").exists()
     assert "experiments, repeated" in (tmp_path / "page.html").read_text()
 
 
-def test_the_page_shows_a_private_ranking_of_every_data_set_beside_the_truth(network, whole):
+def test_reproduction_page_shows_rankings_beside_the_truth(network, whole):
     _, folder = whole("figure1")
     dense = {"dense": social_network(150, average_degree=60, seed=1)}
     page = reproduction_page(folder.parent, dense)

@@ -91,7 +91,7 @@ def test_the_forgotten_are_erased_from_the_file(tmp_path):
     assert b"gone person" not in path.read_bytes()
 
 
-def test_a_change_that_cannot_be_stored_is_refused_and_not_half_made(tmp_path):
+def test_failed_store_refuses_the_choice_completely(tmp_path):
     path = tmp_path / "choices.db"
     made = Choices(path)
     other = sqlite3.connect(path, isolation_level=None)

@@ -26,7 +26,7 @@ def test_without_the_key_nothing_is_refreshed(service):
     assert service.curator("/status").json["refresh"]["members"] == 0
 
 
-def test_a_members_token_does_not_open_the_curators_side_nor_the_key_the_members(service, network):
+def test_member_token_and_curator_key_open_only_their_side(service, network):
     assert service.curator("/status", key=service.token(network.nodes[0])).status == 401
     assert service.get(token=service.key).status == 401
     for path in ("/status", "/charges", "/metrics", "/refresh", "/health"):

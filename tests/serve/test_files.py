@@ -69,7 +69,8 @@ def test_a_symmetric_key_of_another_user_is_refused(tmp_path, as_another_user):
         Tokens(tmp_path / "keys.json", "edgeveil")
 
 
-def test_public_keys_may_be_read_by_all_and_replaced_by_nobody_else(tmp_path):
+def test_public_keys_writable_by_others_are_refused(tmp_path):
+    """Keys that others can only read are accepted."""
     Tokens(keys_file(tmp_path, jwk(ED, "ed"), mode=0o644), "edgeveil")
     with pytest.raises(EdgeveilError, match="others can write"):
         Tokens(keys_file(tmp_path, jwk(ED, "ed"), mode=0o646), "edgeveil")

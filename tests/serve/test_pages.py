@@ -32,7 +32,7 @@ def visit(browser):
         context.close()
 
 
-def test_a_member_sees_its_list_in_words_and_the_numbers_after_a_click(visit, service, network):
+def test_member_page_shows_words_and_numbers_on_click(visit, service, network):
     member = network.nodes[30]
     home = f"http://127.0.0.1:{service.port}/"
     page = visit(f"{home}#token={service.token(member)}")

@@ -54,7 +54,7 @@ def directives(text):
     return found
 
 
-def test_the_configuration_parses_and_bounds_what_the_service_does_not():
+def test_nginx_configuration_parses_and_sets_all_limits():
     found = {(inside, name): rest for inside, name, *rest in directives(configuration())}
     server = {name: rest for (inside, name), rest in found.items() if inside == ("server",)}
     assert server["access_log"] == server["gzip"] == ["off"]
@@ -156,7 +156,7 @@ def test_silent_and_slow_clients_are_sent_away(proxy):
 
 
 @needs_nginx
-def test_one_address_cannot_have_all_connections_or_ask_without_end(proxy, network):
+def test_one_address_is_limited_in_rate_and_connections(proxy, network):
     member = network.nodes[1]
     trusted = ssl.create_default_context(cafile=proxy.chain)
     line = http.client.HTTPSConnection("localhost", proxy.port, timeout=120, context=trusted)

@@ -55,7 +55,7 @@ def wait_until(happens, seconds=60):
 # -- what members get ---------------------------------------------------------------------
 
 
-def test_a_member_gets_the_list_of_the_series_and_asking_costs_nothing(service, network):
+def test_member_gets_the_series_list_at_no_charge(service, network):
     ledger = service.open_ledger()
     head, member = ledger.entry(), network.nodes[5]
     served = service.get(member=member)
@@ -91,7 +91,7 @@ def test_everybody_is_told_what_all_lists_together_tell(service, network):
     assert "charged once, when you join" in budget["in_words"]
 
 
-def test_what_was_charged_under_other_labels_counts_in_what_is_said(own_service, network):
+def test_protection_counts_charges_under_other_labels(own_service, network):
     member = network.nodes[7]
     ev.suggest(network, [member], 0.5, ledger=own_service.open_ledger(), label="others")
     running = own_service.start()
@@ -102,7 +102,7 @@ def test_what_was_charged_under_other_labels_counts_in_what_is_said(own_service,
 # -- refreshes ----------------------------------------------------------------------------
 
 
-def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_service, network):
+def test_refresh_while_serving_gives_newcomers_a_list(own_service, network):
     running, stays = own_service.start(), network.nodes[3]
     running.wait_for_list(stays)
     for newcomer in ("somebody new", "another"):
@@ -126,7 +126,7 @@ def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_
     assert running.open_ledger().entry() == head
 
 
-def test_while_lists_are_refreshed_every_answer_is_the_member_s_own_and_whole(own_service, network):
+def test_answers_during_refresh_are_whole_and_the_members_own(own_service, network):
     running, members = own_service.start(), list(network.nodes)[:40]
     running.wait_for_list(members[0])
     seen, stop = [], threading.Event()
@@ -175,7 +175,7 @@ def test_whom_the_budget_leaves_out_is_told_so(network, own_service):
     assert ledger.account("late").charged == 1.5
 
 
-def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_service, network):
+def test_curator_refresh_is_accepted_at_the_shown_price_only(own_service, network):
     running = own_service.start()
     running.wait_for_list(network.nodes[3])
     save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
@@ -243,7 +243,7 @@ def test_two_refreshes_at_once_are_one(own_service, network):
     assert running.open_ledger().account("x").charged == 1.0
 
 
-def test_killed_while_it_refreshes_it_goes_on_and_nobody_pays_twice(own_service, network):
+def test_refresh_killed_and_resumed_charges_nobody_twice(own_service, network):
     running, rng = own_service, random.Random(3)
     save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
     for _ in range(4):
@@ -303,9 +303,7 @@ def put_back(running, name, backup):
 
 
 @pytest.mark.parametrize("which", ["ledger", "ledger.series"])
-def test_an_older_copy_of_ledger_or_series_is_refused_while_it_runs_and_at_the_start(
-    own_service, network, which
-):
+def test_older_copy_is_refused_running_and_at_start(own_service, network, which):
     member = network.nodes[3]
     backup = own_service.folder / "backup"
     copy = shutil.copytree if which == "ledger.series" else shutil.copy
@@ -362,7 +360,7 @@ def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_service, ne
     assert running.curator("/status").json["last_error"] == ""
 
 
-def test_a_renewed_series_is_served_until_the_first_lists_of_the_new_one(own_service, network):
+def test_renewed_series_serves_old_lists_until_new_ones(own_service, network):
     running, member = own_service.start(), network.nodes[3]
     first = running.wait_for_list(member)
     running.open_ledger().advance("friends")
@@ -393,7 +391,7 @@ def lists(network, tmp_path):
     return opened
 
 
-def test_members_are_told_if_who_is_a_member_was_read_off_the_edges(tmp_path):
+def test_protection_names_nodes_read_off_the_edges(tmp_path):
     (tmp_path / "friends.csv").write_text("ann,bob\nbob,cem\ncem,dan\n")
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
     graph = ev.read_graph(tmp_path / "friends.csv")
@@ -467,7 +465,7 @@ def test_a_disk_that_takes_no_copies_leaves_the_lists_before(lists, network, mon
     assert served.published.snapshot == 2
 
 
-def test_a_refresh_that_ends_while_lists_are_copied_is_taken_up_next(lists, network, monkeypatch):
+def test_refresh_ending_during_copy_is_published_next(lists, network, monkeypatch):
     served, really = lists(), ListStore.put
     calls = []
 
@@ -501,9 +499,7 @@ def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
         lists()
 
 
-def test_a_ledger_that_lacks_what_the_series_was_refreshed_with_is_refused_without_copies_too(
-    lists, network, tmp_path
-):
+def test_older_ledger_without_copies_is_refused_at_start(lists, network, tmp_path):
     shutil.copy(tmp_path / "ledger", tmp_path / "backup")
     how = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
     ev.refresh(without(network, joined=["x"]), **how, date="2026-01-08")

@@ -40,7 +40,7 @@ def certificate(folder):
     return folder / "chain.pem", folder / "key.pem"
 
 
-def test_by_https_with_a_certificate_and_the_curators_side_closed(network, tmp_path):
+def test_https_serves_members_with_the_curator_side_closed(network, tmp_path):
     chain, key = certificate(tmp_path)
     options = ["--certificate", str(chain), "--private-key", str(key)]
     running = Service(tmp_path, network, options=options, curator=False).start(wait=False)
@@ -55,7 +55,7 @@ def test_by_https_with_a_certificate_and_the_curators_side_closed(network, tmp_p
         running.stop()
 
 
-def test_on_unix_sockets_for_a_proxys_group_and_for_the_curator_alone(network, tmp_path):
+def test_unix_sockets_serve_proxy_group_and_curator_apart(network, tmp_path):
     path, curators = tmp_path / "members", tmp_path / "curator"
     options = ["--at", f"unix:{path}", "--curator", f"unix:{curators}"]
     running = Service(tmp_path, network, options=options, curator=False)
@@ -105,7 +105,7 @@ def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
     assert "pip install 'edgeveil[serve]'" in done.stderr
 
 
-def test_a_folder_that_others_can_write_to_is_no_place_for_keys_and_lists(network, tmp_path):
+def test_state_folder_writable_by_others_is_refused(network, tmp_path):
     made = Service(tmp_path, network)
     made.state.mkdir()
     made.state.chmod(0o770)
@@ -115,9 +115,7 @@ def test_a_folder_that_others_can_write_to_is_no_place_for_keys_and_lists(networ
     assert "others can write to" in (tmp_path / "log").read_text()
 
 
-def test_where_the_package_cannot_be_written_to_compiled_loops_are_kept_in_the_state(
-    tmp_path, monkeypatch
-):
+def test_unwritable_package_keeps_compiled_loops_in_the_state(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # put back afterwards
     monkeypatch.delenv("NUMBA_CACHE_DIR")

@@ -224,7 +224,7 @@ def test_public_embeddings_refuse_what_is_for_the_own_list():
         ev.embed(GRAPH, model="private", dimension="nodes")
 
 
-def test_public_embeddings_of_a_directed_graph_hold_both_directions():
+def test_directed_public_embeddings_hold_both_directions():
     made = ev.embed(directed_graph(), model="public", epsilon=1.0, dimension=8)
     assert made.values.shape == (40, 8)
     named = ev.embed(directed_graph(), mechanism="aggregation", epsilon=1.0, dimension=8)

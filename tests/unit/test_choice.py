@@ -39,7 +39,7 @@ def test_a_tiny_graph_does_not_get_a_coin_for_every_pair():
     assert recommended(epsilon=0.1, n_nodes=4).name == "two-hop"
 
 
-def test_embeddings_in_the_joint_model_cost_nothing_whatever_there_is_to_spend():
+def test_joint_embeddings_recommendation_costs_nothing():
     for given in ({}, {"epsilon": 10}, {"epsilon": 10, "n_nodes": 10}):
         chosen = recommended(output="embeddings", **given)
         assert chosen == OwnListEmbedding()

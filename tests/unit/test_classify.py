@@ -60,7 +60,7 @@ def measured():
 # -- predictions -----------------------------------------------------------------------------------
 
 
-def test_nodes_without_a_label_are_predicted_from_their_neighbours(predicted):
+def test_unlabelled_nodes_are_predicted_from_neighbours(predicted):
     assert list(predicted.nodes) == [v for v in range(300) if v % 3]
     truth = ["ab"[GROUP[v]] for v in predicted.nodes]
     assert np.mean([a == b for a, b in zip(predicted.classified, truth, strict=True)]) > 0.9
@@ -105,7 +105,7 @@ def test_features_and_prior_are_used_without_the_graph():
     assert (by_prior.without_graph.argmax(axis=1) == truth).all()
 
 
-def test_the_same_noise_gives_the_same_predictions_in_any_number_of_threads(predicted):
+def test_predictions_do_not_depend_on_the_threads(predicted):
     for threads in (1, 3):
         engine = Local(threads=threads)
         again = ev.classify(GRAPH, HALF, epsilon=2.0, noise=SEEDED, engine=engine)

@@ -152,7 +152,7 @@ def test_loops_that_cannot_be_kept_are_compiled_all_the_same(copy):
     assert copy.run() == "20 1"
 
 
-def test_a_numba_that_loops_cannot_be_kept_with_compiles_them_all_the_same(copy):
+def test_numba_without_a_loop_cache_still_compiles(copy):
     """Whose parts that `_loop_cache` builds on are gone, or that was told to look elsewhere."""
     gone = "import sys; sys.modules['edgeveil._internal.loop_cache'] = None;"
     assert copy.run(gone + CALL) == "20 0"
@@ -167,7 +167,7 @@ def test_a_loop_from_outside_the_package_is_not_kept():
     assert not doubled.stats.cache_path
 
 
-def test_the_code_of_a_batch_and_the_folder_of_loops_are_known_by_one_digest(copy, monkeypatch):
+def test_batch_code_digest_covers_the_compiled_loops(copy, monkeypatch):
     asked = []
 
     def spy(files, root, form=None):
@@ -189,7 +189,7 @@ def test_a_process_whose_loops_have_changed_makes_no_batch(monkeypatch):
         keys._our_code.__wrapped__()
 
 
-def test_nothing_that_is_compiled_comes_from_a_file_that_the_digest_does_not_cover():
+def test_digest_covers_every_file_of_compiled_code():
     files = _loops.loop_files()
     covered = {_module_of(file) for file in files}
     seen, strays = 0, []
@@ -256,7 +256,7 @@ needs_posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 
 @needs_posix
 @pytest.mark.parametrize("change", [make_writable, give_away, replace_by_link])
-def test_a_folder_that_others_may_have_written_to_is_not_loaded_from(copy, tmp_path, change):
+def test_loop_folder_writable_by_others_is_not_loaded(copy, tmp_path, change):
     chosen, mark = tmp_path / "chosen", tmp_path / "mark"
     variables = {_loops.VARIABLE: str(chosen)}
     copy.run(**variables)
@@ -294,7 +294,7 @@ def test_a_folder_that_others_could_replace_is_not_loaded_from(copy, tmp_path, w
 
 
 @needs_posix
-def test_a_refused_folder_of_the_package_is_no_reason_not_to_keep_loops(copy, tmp_path):
+def test_refused_package_folder_keeps_loops_in_the_own_one(copy, tmp_path):
     copy.run()
     (folder,) = copy.folders()
     folder.chmod(0o777)
@@ -303,7 +303,7 @@ def test_a_refused_folder_of_the_package_is_no_reason_not_to_keep_loops(copy, tm
     assert copy.folders(tmp_path / "own" / "edgeveil")
 
 
-def test_where_nothing_can_be_written_one_line_says_so_and_names_the_variable(copy, tmp_path):
+def test_nothing_writable_warns_in_one_line_with_variable(copy, tmp_path):
     (copy.package / "__pycache__").write_text("no folder")
     (tmp_path / "own").write_text("no folder")
     told, result = copy.run(WITH_LOG + CALL).splitlines()

@@ -50,7 +50,7 @@ def last_line(answer: subprocess.CompletedProcess[str]) -> str:
     return (answer.stdout + answer.stderr).strip().rpartition("\n")[2]
 
 
-def test_it_runs_as_a_user_that_is_not_root_and_loops_are_compiled_as_this_user():
+def test_image_runs_and_compiles_as_a_user_other_than_root():
     found = instructions()
     (user,) = [rest for word, rest in found if word == "USER"]
     assert int(user.partition(":")[0]) > 0
@@ -74,7 +74,7 @@ def test_what_is_copied_is_there_and_is_not_ignored():
         assert f"!{name}\n" in ignored
 
 
-def test_health_is_asked_of_the_address_that_the_compose_file_opens():
+def test_health_check_uses_the_compose_curator_address():
     (check,) = [rest for word, rest in instructions() if word == "HEALTHCHECK"]
     command = json.loads(check[check.index("[") :])
     compile(command[2], "health check", "exec")
@@ -83,7 +83,7 @@ def test_health_is_asked_of_the_address_that_the_compose_file_opens():
     assert f"http://{curator.partition('=')[2]}/health" in command[2]
 
 
-def test_the_compose_file_gives_the_service_no_more_than_it_needs():
+def test_compose_gives_the_service_least_privileges():
     whole = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
     service = whole["services"]["service"]
     assert service["read_only"] is True
@@ -116,7 +116,7 @@ def test_cron_example_makes_its_log_for_the_owner_only():
     assert line.index("umask 077 &&") < line.index(">> refresh.log")
 
 
-def test_the_commands_of_the_compose_file_are_such_that_the_tool_understands():
+def test_compose_commands_are_parsed_by_the_command_line():
     text = (ROOT / "compose.yaml").read_text("utf-8")
     service = yaml.safe_load(text)["services"]["service"]
     comment = text.replace("\\\n#", "")

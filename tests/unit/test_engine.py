@@ -130,7 +130,7 @@ def test_a_row_is_the_same_alone_in_any_batch_and_in_a_folder(
     ledger.verify()
 
 
-def test_what_is_remembered_of_one_ledger_does_not_stand_in_for_a_copy_of_it(ledger, tmp_path):
+def test_cache_of_a_ledger_is_not_used_for_its_copy(ledger, tmp_path):
     """The copy has drawn nothing yet: what it shares is its own draw, stored, its secret gone."""
     place = tmp_path / "copy"
     shutil.copy(ledger.location, place)
@@ -169,9 +169,7 @@ def test_no_secret_is_left_when_the_rows_are_stored(ledger):
     connection.close()
 
 
-def test_an_upgrade_charges_nobody_again_but_does_not_finish_what_other_code_began(
-    ledger, monkeypatch
-):
+def test_upgrade_keeps_charges_but_refuses_open_batches(ledger, monkeypatch):
     first = release(GRAPH, CAP, [0], ledger=ledger)
     with monkeypatch.context() as patch:
         patch.setattr(drawing, "write_rows", lambda path, rows: 1 / 0)
@@ -238,7 +236,7 @@ def test_who_is_left_out_does_not_depend_on_edges(tmp_path):
     assert 1 in left_out[0]
 
 
-def test_a_budget_that_is_used_meanwhile_is_refused_by_the_charge(ledger, monkeypatch):
+def test_budget_used_up_meanwhile_is_refused_by_the_charge(ledger, monkeypatch):
     """Leaving out looks at the ledger first, and the charge checks once more."""
     honest = Ledger.newcomers
 
@@ -305,7 +303,7 @@ def test_another_question_is_charged_again_and_draws_other_noise(what, ledger):
         assert np.ptp(ratio) > 1e-3 * np.abs(ratio).max()
 
 
-def test_a_release_that_does_not_fit_any_more_is_refused_and_earlier_ones_stay_free(ledger):
+def test_release_beyond_budget_is_refused_earlier_stay_free(ledger):
     for epsilon in (0.4, 0.5, 0.6, 0.45):
         release(GRAPH, DPPushFlowCap(epsilon=epsilon), [0], ledger=ledger)
     with pytest.raises(BudgetError):
@@ -330,7 +328,7 @@ def test_shared_noise_is_charged_once_however_many_sources(ledger):
     assert charge.epsilon_nano == charge.pooled_nano == 500_000_000
 
 
-def test_a_crash_while_writing_costs_nothing_more_and_repeats_the_noise(ledger, monkeypatch):
+def test_failed_write_repeats_the_noise_at_no_charge(ledger, monkeypatch):
     lost = []
 
     def fail(path, rows):
@@ -454,7 +452,7 @@ def test_a_node_set_read_off_the_edges_is_named_in_the_guarantee(tmp_path):
     assert "who appears" not in str(named.guarantee)
 
 
-def test_the_name_of_an_artifact_tells_nothing_without_the_ledger(tmp_path):
+def test_artifact_name_reveals_nothing_without_the_ledger(tmp_path):
     graph = graph_of_pairs(6, [(0, 1), (1, 2), (3, 4)])
     names = set()
     for place in ("a", "b"):

@@ -9,7 +9,7 @@ import pytest
 from edgeveil._internal.files import move, sha256_of, sync_folder, write_atomically
 
 
-def test_a_write_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
+def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "file"
     target.write_text("before")
 

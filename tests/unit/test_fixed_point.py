@@ -48,9 +48,7 @@ def start_of(graph, source, restart, prepush):
 
 @given(graphs(), restarts, sigmas, st.sampled_from(["joint", "prepush", "public"]), bounds)
 @settings(max_examples=60)
-def test_the_kernel_comes_to_the_fixed_point_within_the_stated_error(
-    graph, restart, sigma, start, bound
-):
+def test_kernel_reaches_the_fixed_point_within_its_error(graph, restart, sigma, start, bound):
     joint, prepush = start != "public", start == "prepush"
     n = graph.n_nodes
     rows = push_flow_cap(
@@ -74,9 +72,7 @@ def test_the_kernel_comes_to_the_fixed_point_within_the_stated_error(
 
 @given(graphs(), restarts, sigmas, st.booleans(), st.booleans())
 @settings(max_examples=60)
-def test_at_the_end_of_double_precision_the_kernel_equals_the_oracle(
-    graph, restart, sigma, joint, forward
-):
+def test_kernel_at_double_precision_equals_the_oracle(graph, restart, sigma, joint, forward):
     cap_of, rows_of = fixed_point_cap, capped_rows
     if forward:
         cap_of, rows_of = forward_fixed_point_cap, forward_rows
@@ -170,13 +166,13 @@ def test_the_number_of_rounds_leaves_at_most_its_share_undone(restart, sigma):
     assert error == pytest.approx(wanted + float_error_bound(50, restart), rel=1e-15)
 
 
-def test_the_fixed_point_allows_three_times_the_flow_of_the_paper():
+def test_fixed_point_cap_is_three_times_that_of_the_paper():
     alpha = lazy_restart(0.15)
     gain = 2 * fixed_point_cap(1e-6, 0.15) / (1 + alpha) / edge_cap(1e-6, alpha, 10_000, "paper")
     assert gain == pytest.approx(3.176, abs=1e-3)
 
 
-def test_a_restart_that_would_take_forever_is_refused_before_any_graph():
+def test_tiny_restart_is_refused_before_any_graph():
     for make in (
         lambda: DPPushFlowCap(epsilon=1, restart=1e-6, rounds=None),
         lambda: push_flow_cap(None, [0], sigma=1, restart=1e-6, rounds=None),

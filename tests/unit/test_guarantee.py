@@ -83,7 +83,7 @@ def test_a_shared_part_counts_once():
     assert partly.as_dict()["shared_epsilon"] == 0.2
 
 
-def test_a_joint_guarantee_says_who_is_protected_from_whom_and_what_is_not_covered():
+def test_joint_guarantee_says_what_it_covers_and_what_not():
     text = str(JOINT)
     assert "Show each list only to the member it was made for" in text
     assert "every edge that does not touch that member, at epsilon = 0.5" in text

@@ -153,7 +153,7 @@ def test_instant_embedding_is_algorithm_4(rows, dimension):
 
 
 @given(st.integers(1, 25), st.integers(1, 12), st.data())
-def test_a_change_of_m_scores_moves_the_embedding_at_most_m_log_1_plus_n_change_over_m(n, k, data):
+def test_changed_scores_move_the_embedding_at_most_the_bound(n, k, data):
     # Theorem 5.1 of the paper: ||w - w'||_1 <= m log(1 + n ||p - p'||_1 / m).
     values = st.one_of(st.floats(0, 3), st.floats(0, 2 / n), st.just(0.0))
     p = np.array(data.draw(st.lists(values, min_size=n, max_size=n)))

@@ -331,7 +331,7 @@ def sweeps(monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["exact", "fixed point"])
-def test_most_sweeps_are_in_single_precision_and_the_last_ones_in_double(what, sweeps):
+def test_sweeps_are_single_precision_then_double(what, sweeps):
     graph = social_network(2000, average_degree=30).graph
     calls = {
         "exact": lambda: personalized_pagerank(graph, range(16), tol=1e-6),
@@ -354,7 +354,7 @@ def test_a_walk_that_mixes_slowly_is_exact_all_the_same():
 
 
 @pytest.mark.parametrize(("sigma", "restart"), [(1e-4, 0.002), (1.0, 0.01)])
-def test_single_precision_is_left_when_it_falls_no_further_and_not_before(sweeps, sigma, restart):
+def test_single_precision_is_left_once_it_falls_no_further(sweeps, sigma, restart):
     """First its roundings add up to more than the residual that is hoped for; then they do not,
     but the residual rises for many sweeps before it falls."""
     graph = social_network(300, average_degree=10).graph

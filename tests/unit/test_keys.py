@@ -126,7 +126,7 @@ def test_a_corrected_class_does_not_resume_with_the_old_noise(written, ledger, m
     assert len(ledger.charges()) == 2
 
 
-def test_remarks_docstrings_and_layout_of_an_outside_class_do_not_count(written):
+def test_outside_class_comments_and_layout_keep_its_key(written):
     edited = OURS_AGAIN.replace("  # a remark", "").replace("The same name and", "One name,")
     edited = edited.replace("from outside", "from elsewhere").replace("\n\n\n", "\n\n\n\n")
     assert edited != OURS_AGAIN
@@ -149,7 +149,7 @@ class Typed(DPPushFlowCap):
 """
 
 
-def test_a_class_without_a_file_is_refused_with_a_ledger_and_nothing_is_charged(ledger):
+def test_class_without_a_file_is_refused_before_the_charge(ledger):
     session = types.ModuleType("a_session")  # as typed into a prompt
     sys.modules["a_session"] = session
     exec(TYPED, session.__dict__)
@@ -324,7 +324,7 @@ def test_edge_flipping_beyond_memory_fails_before_the_charge(ledger, monkeypatch
     price(graph, EdgeFlipping(epsilon=10), [0])  # few flips: nothing to refuse
 
 
-def test_rows_beyond_memory_are_refused_unless_they_go_to_a_folder(ledger, tmp_path, monkeypatch):
+def test_rows_beyond_memory_are_refused_except_to_a_folder(ledger, tmp_path, monkeypatch):
     graph, mechanism = Graph.from_edges([0], [1], NodeSet.range(400)), DegreePrior(epsilon=1)
     monkeypatch.setattr(request, "total_memory", lambda: 8 * 400 * 300)
     with pytest.raises(ParameterError, match=r"edgeveil\.release_to writes them to a folder"):

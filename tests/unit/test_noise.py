@@ -48,7 +48,8 @@ def test_words_are_aes_256_in_counter_mode():
     )
 
 
-def test_streams_are_the_same_in_every_version_and_on_every_machine():
+def test_streams_are_pinned():
+    """Equal in every version and on every machine."""
     root = NoiseSource.from_secret(SECRET)
     seeded = NoiseSource.insecure(42)
     found = [
@@ -97,7 +98,7 @@ def test_labels_are_encoded_without_ambiguity():
     assert len({int(source.words(1)[0]) for source in sources}) == len(sources)
 
 
-def test_deriving_neither_moves_nor_depends_on_the_place_of_the_parent():
+def test_derive_is_independent_of_the_parent_position():
     root, twin = NoiseSource.insecure(3), NoiseSource.insecure(3)
     before = root.derive("a").words(4)
     assert root.words(1)[0] == twin.words(1)[0]
@@ -111,7 +112,7 @@ def test_a_label_is_a_string_or_an_integer(labels):
         NoiseSource.insecure(1).derive(*labels)
 
 
-def test_two_secure_sources_differ_and_say_nothing_about_their_key():
+def test_secure_sources_differ_and_hide_their_key():
     a, b = NoiseSource.secure(), NoiseSource.secure()
     assert a.words(1)[0] != b.words(1)[0]
     assert (a.private, a.kind) == (True, "secure")
@@ -217,7 +218,7 @@ def test_after_a_fork_a_kept_secret_derives_the_same_everywhere(forked):
 
 
 @needs_fork
-def test_after_a_fork_an_inherited_deterministic_stream_refuses_to_repeat_itself(forked):
+def test_deterministic_stream_after_a_fork_refuses_to_draw(forked):
     assert forked[0]["kept direct"] == forked[1]["kept direct"] == ["refused", "refused"]
     assert "refused" not in forked[2]["kept direct"]
 
@@ -282,7 +283,7 @@ def exact_loss(c: Calibration) -> Fraction:
     epsilon=log_uniform(1e-9, 50),
     error=st.one_of(st.just(0.0), log_uniform(1e-16, 1e3)),
 )
-def test_the_loss_never_exceeds_epsilon_and_the_overhead_is_small(
+def test_calibrated_loss_is_at_most_epsilon_with_low_overhead(
     coordinates, sensitivity, epsilon, error
 ):
     c = calibrate(coordinates=coordinates, sensitivity=sensitivity, epsilon=epsilon, error=error)
@@ -321,7 +322,7 @@ def test_far_out_parameters_work_or_are_refused_in_a_sentence(
     assert not refusal or "must be below" in refusal or "lattice step" in refusal
 
 
-def test_the_usual_case_has_the_noise_of_the_textbook_plus_half_a_permille():
+def test_usual_calibration_is_within_half_a_permille():
     c = calibrate(coordinates=1_000_000, sensitivity=1e-6, epsilon=1)
     assert c.noise_scale == pytest.approx(1e-6, rel=5e-4)
     assert 0 < c.overhead < 5e-4
@@ -420,7 +421,8 @@ def test_small_scales_follow_the_exact_probabilities(T, a, n, largest):
 
 
 @pytest.mark.parametrize("scale", [2**24 + 3, (2**24 + 3) << 1, (2**25 - 1) << 17, 2**55])
-def test_large_scales_follow_the_exact_distribution_in_bulk_tail_and_low_bits(scale):
+def test_large_scale_draws_follow_the_exact_distribution(scale):
+    """In the bulk, in the tail and in the low bits."""
     n = 1 << 20
     draws = discrete_laplace(scale, n, NoiseSource.insecure(7))
     magnitude = np.abs(draws.astype(np.float64))
@@ -434,7 +436,7 @@ def test_large_scales_follow_the_exact_distribution_in_bulk_tail_and_low_bits(sc
     assert stats.binomtest(positive, n).pvalue > P_VALUE
 
 
-def test_low_and_high_parts_follow_their_laws_and_are_independent():
+def test_low_and_high_parts_follow_independent_laws():
     T, a, n = 4, 5, 24_000
     draws = np.abs(_sampler.draw_integers(n, T, a, NoiseSource.insecure(21).stream()))
     draws = draws[draws > 0]  # given G > 0 the sign plays no part
@@ -678,7 +680,7 @@ def test_the_compiled_sum_is_the_exact_sum(values, T, a, k, seed):
         assert math.copysign(1, noisy[i]) == 1 or noisy[i] < 0, "a zero has no sign"
 
 
-def test_sums_that_need_more_than_53_bits_are_rounded_as_the_exact_path_does():
+def test_sums_beyond_53_bits_round_as_the_exact_path():
     """Here y_high itself is above 2**53, so that a forgotten carry changes the rounding."""
     T, a = 2**24 + 9, 17
     values = np.random.default_rng(2).integers(2**52, 2**53, size=2000) * 2.0**19
@@ -800,7 +802,7 @@ def test_an_epsilon_out_of_range_for_whole_numbers_is_refused(epsilon):
         calibrate_whole(coordinates=1, sensitivity=2, epsilon=epsilon)
 
 
-def test_a_scale_too_small_for_whole_numbers_cannot_be_set_by_hand():
+def test_whole_number_scale_too_small_is_refused():
     good = calibrate_whole(coordinates=5, sensitivity=2, epsilon=1)
     for wrong in ({"scale": good.scale // 2}, {"step_log2": 1}, {"error": Fraction(1)}):
         with pytest.raises(ParameterError):

@@ -62,7 +62,7 @@ def test_the_cipher_is_that_of_the_standard():
     assert found.hex() == "8ea2b7ca516745bfeafc49904b496089"
 
 
-def test_a_row_has_the_same_words_alone_among_others_and_in_pieces():
+def test_row_words_do_not_depend_on_batch_or_pieces():
     names, counts = [3, 900, 4, 0], [40, 2, 0, 100_000]
     together = filled(streams(names), counts)
     for i, words in enumerate(together):

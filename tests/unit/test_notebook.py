@@ -61,7 +61,7 @@ class Page(HTMLParser):
             self.cells[-1] += data
 
 
-def test_a_ranking_shows_its_guarantee_and_its_best_nodes_escaped():
+def test_ranking_shows_guarantee_and_escaped_best_nodes():
     page = Page(RANKING._repr_html_())
     assert str(GUARANTEE) in page.text
     assert page.alarms == 0
@@ -71,7 +71,7 @@ def test_a_ranking_shows_its_guarantee_and_its_best_nodes_escaped():
     assert set(page.tags) == {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
 
 
-def test_ten_nodes_are_shown_at_most_and_none_of_several_rows_or_embeddings():
+def test_release_shows_ten_nodes_of_a_single_ranking_only():
     many = dataclasses.replace(
         RANKING, values=np.arange(50.0)[None], columns=NodeSet.range(50), sources=(0,)
     )
@@ -88,7 +88,7 @@ def test_a_ranking_shows_what_the_noise_leaves_open():
     assert Page(noisy._repr_html_()).cells[3::4] == ["1", "2 to 4", "2 to 4", "2 to 4"]
 
 
-def test_suggestions_show_why_and_how_many_such_names_are_there_by_chance():
+def test_suggestions_show_reason_and_chance():
     graph = social_network(100, average_degree=10).graph
     one = suggest(graph, [3], 1.0)
     page = Page(one._repr_html_())

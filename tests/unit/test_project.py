@@ -88,7 +88,7 @@ def test_every_guarantee_names_a_page_that_the_command_prints(capsys):
         assert capsys.readouterr().out.startswith("# ")
 
 
-def test_pages_are_listed_and_a_wrong_name_is_answered_with_the_nearest(capsys):
+def test_theory_lists_pages_and_corrects_a_wrong_name(capsys):
     theory()
     assert "lazy-noise" in capsys.readouterr().out
     with pytest.raises(ParameterError, match="did you mean suggestions"):

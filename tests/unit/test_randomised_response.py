@@ -25,7 +25,7 @@ EPSILONS = [
 ]
 
 
-def test_the_flip_probability_is_never_below_what_epsilon_needs_nor_above_one_half():
+def test_flip_probability_is_between_its_need_and_one_half():
     with localcontext() as context:
         context.prec = 120
         for epsilon in EPSILONS:
@@ -39,7 +39,7 @@ def test_the_flip_probability_is_never_below_what_epsilon_needs_nor_above_one_ha
             assert abs(((1 - q) / q).ln()) <= exact, epsilon
 
 
-def test_rounding_costs_less_than_one_part_in_a_million_up_to_epsilon_38():
+def test_rounding_costs_a_millionth_up_to_epsilon_38():
     with localcontext() as context:
         context.prec = 60
         for epsilon in EPSILONS:
@@ -94,7 +94,7 @@ def test_few_bits_flip_with_the_right_probability_each(epsilon, total):
 
 
 @pytest.mark.parametrize("epsilon", [9.9e-6, 1e-5, 0.3, 1, 4, 9])
-def test_the_number_of_flips_and_the_gaps_between_them_have_their_law(epsilon):
+def test_flip_counts_and_gaps_follow_their_laws(epsilon):
     total = 1_000_000
     q = 1 / (1 + math.exp(epsilon))
     places = flipped_positions(total, epsilon, NoiseSource.insecure(6))

@@ -36,7 +36,7 @@ def test_the_source_and_its_neighbours_can_be_left_out():
     np.testing.assert_array_equal(new.values, everybody.values)
 
 
-def test_candidates_and_without_combine_and_top_can_narrow_further():
+def test_candidates_and_without_combine_and_top_narrows():
     made = rank(GRAPH, SOURCE, 1.0, candidates=iter([1, 2, 3, SOURCE]), without=iter([2]))
     assert nodes(made) == {1, 3, SOURCE}
     assert {n for n, _ in made.top(9, without=[1], candidates=[1, 2, 3])} == {3}
@@ -87,7 +87,7 @@ def test_leaving_out_is_the_same_question_to_a_ledger(tmp_path):
     assert FRIENDS.isdisjoint(nodes(masked))
 
 
-def test_the_release_brings_its_uncertainty_and_edge_flipping_none(tmp_path):
+def test_rank_has_uncertainty_except_for_edge_flipping(tmp_path):
     made = rank(GRAPH, SOURCE, 1.0, ledger=Ledger.create(tmp_path / "ledger", epsilon=9))
     assert made.uncertainty is not None
     assert made.uncertainty.shape == made.values.shape

@@ -200,7 +200,7 @@ def test_a_failed_write_leaves_what_was_there_and_nothing_else(suffix, tmp_path,
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_folder_that_is_not_there_is_an_error_and_makes_nothing(suffix, tmp_path):
+def test_write_to_a_missing_folder_fails_and_creates_nothing(suffix, tmp_path):
     with pytest.raises(OSError, match="No such file"):
         of([[0.5]], [0]).write(tmp_path / "no" / f"r{suffix}")
     assert list(tmp_path.iterdir()) == []
@@ -265,7 +265,7 @@ def _set(tree, at, value, *, delete=False):
 
 
 @pytest.mark.parametrize("output", ["scores", "embeddings"])
-def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(output, tmp_path):
+def test_damaged_json_raises_only_input_errors(output, tmp_path):
     path = tmp_path / "r.json"
     made = of([[0.5, 0.1], [1, 2]], [0, 1], output=output)
     made.write(path)
@@ -321,7 +321,7 @@ def test_a_guarantee_that_lost_a_field_does_not_get_its_default(field, tmp_path)
         Release.read(path)
 
 
-def test_columns_in_another_order_are_not_taken_for_other_sources(tmp_path):
+def test_json_columns_in_another_order_read_the_same(tmp_path):
     path = tmp_path / "r.json"
     of([[0.5, 0.1], [1, 2]], [0, 1]).write(path)
     whole = json.loads(path.read_text())
@@ -366,7 +366,7 @@ def test_top_is_a_stable_sort(row):
     assert [node for node, _ in of([row], [0]).top(len(row))] == expected
 
 
-def test_top_of_more_than_there_are_gives_all_and_of_none_or_less_nothing():
+def test_top_beyond_the_size_gives_all_and_of_none_nothing():
     made = of([[0.1, 0.2]], [0])
     assert len(made.top(100)) == len(made.top()) == 2
     assert made.top(0) == made.top(-1) == []
@@ -392,7 +392,7 @@ def test_embeddings_have_no_ranking():
 # --- What it says, and post-processing ------------------------------------------------------
 
 
-def test_printing_names_the_mechanism_the_shape_and_the_whole_guarantee():
+def test_str_names_mechanism_shape_and_guarantee():
     text = str(of([[0.1, 0.2]], [0]))
     assert text.startswith("push-flow-cap: 1 row, scores of 2 nodes. ")
     assert str(GUARANTEE) in text
@@ -505,7 +505,7 @@ def test_shown_must_fit_and_narrows():
         narrowed.shown[0] = True
 
 
-def test_a_file_of_another_format_or_without_its_shared_part_is_refused(tmp_path):
+def test_file_of_other_format_or_missing_field_is_refused(tmp_path):
     path = tmp_path / "r.json"
     of([[0.5], [0.4]], [0, 1], shared_epsilon=0.04).write(path)
     whole = json.loads(path.read_text())
@@ -519,7 +519,7 @@ def test_a_file_of_another_format_or_without_its_shared_part_is_refused(tmp_path
 # --- Files nobody else can read, even while they are written -----------------------------------
 
 
-def test_a_file_is_for_its_owner_from_its_first_byte_and_its_name_cannot_be_guessed(tmp_path):
+def test_temporary_file_is_private_with_a_random_name(tmp_path):
     seen = []
 
     def write(path):

@@ -32,7 +32,7 @@ def network():
     return graph, int(graph.degrees.argmax())
 
 
-def test_suggestions_stand_beside_those_without_privacy_and_popularity(network):
+def test_page_shows_lists_beside_exact_and_popular_ones(network):
     graph, member = network
     made = [suggest(graph, [member, 3], epsilon, k=12) for epsilon in (1.0, 5.0)]
     page = page_from_releases(made, graph, title="t", name="net")
@@ -70,7 +70,7 @@ def test_hidden_friends_are_the_truth_where_edges_were_hidden(network):
     assert any(marked)
 
 
-def test_rankings_for_their_owners_leave_out_friends_and_say_what_the_noise_leaves_open(network):
+def test_joint_rankings_omit_neighbours_and_show_tie_ranges(network):
     graph, member = network
     made = [rank(graph, member, 1.0), release(graph, OwnNeighbours(), [member])]
     page = page_from_releases(made, graph, title="t")
@@ -86,7 +86,7 @@ def test_rankings_for_their_owners_leave_out_friends_and_say_what_the_noise_leav
     ]
 
 
-def test_a_public_ranking_does_not_leave_out_whom_its_source_knows(network):
+def test_public_ranking_keeps_neighbours_of_its_source(network):
     graph, member = network
     made = rank(graph, member, 1.0, model="public")
     for truth in (None, graph):
@@ -95,7 +95,7 @@ def test_a_public_ranking_does_not_leave_out_whom_its_source_knows(network):
         assert not shown.alone
 
 
-def test_without_the_graph_a_page_holds_what_was_released_and_nothing_else(network):
+def test_page_without_graph_holds_only_the_release(network):
     graph, member = network
     made = suggest(graph, [member, 3], 1.0, k=5)
     page = page_from_releases([made.only(3)], title="t")
@@ -127,7 +127,7 @@ def test_accuracy_and_spending_are_shown_if_they_are_asked_for(network, tmp_path
     assert len(page.spending.rows) == 1
 
 
-def test_seeded_noise_is_not_private_and_embeddings_have_no_order(network):
+def test_seeded_list_is_not_private_and_embeddings_refused(network):
     graph, _ = network
     made = suggest(graph, 3, 1.0, noise=NoiseSource.insecure(1))
     assert not page_from_releases([made], graph, title="t").lists[0].private
@@ -157,7 +157,7 @@ def test_a_page_takes_names_and_several_members():
         ({"delta": 1e-9}, "^$"),
     ],
 )
-def test_what_a_member_is_told_in_short_is_no_more_than_what_is_guaranteed(claim, said):
+def test_short_statement_claims_no_more_than_the_guarantee(claim, said):
     given = {"epsilon": 1.0, "model": "joint", "theorem": "t", **claim}
     assert re.search(said, _in_short(Guarantee(**given)))
     if said != "^$":

@@ -117,7 +117,7 @@ def test_epsilon_is_that_of_the_row_that_tells_most():
     assert Bits(np.array([1]), 3, 0.1).epsilon == Fraction(1, 10)
 
 
-def test_rounds_of_one_statistic_count_once_and_have_the_same_noise():
+def test_rounds_of_one_statistic_count_once():
     six = calibrate(coordinates=6, sensitivity=1, epsilon=0.5)
 
     def asked(rounds_of, calibration=six):
@@ -169,7 +169,7 @@ SMALL = [
 
 @pytest.mark.parametrize("calibration", SMALL, ids=["epsilon 1", "epsilon 0.25"])
 @given(st.lists(st.integers(-3, 3), min_size=4, max_size=4))
-def test_no_outcome_on_the_lattice_tells_more_and_the_named_one_tells_it(calibration, steps):
+def test_largest_loss_equals_brute_force_on_the_lattice(calibration, steps):
     step = 2.0**calibration.step_log2
     x, y = (np.array(part, dtype=np.float64) for part in (steps[:2], steps[2:]))
     first, second = (Statistic(part[None] * step, calibration) for part in (x, y))
@@ -186,7 +186,7 @@ def test_no_outcome_on_the_lattice_tells_more_and_the_named_one_tells_it(calibra
     assert outcome.scale == calibration.noise_scale
 
 
-def test_values_between_lattice_points_count_as_the_points_that_are_noised():
+def test_values_between_lattice_points_are_rounded_first():
     step = 2.0**ONE.step_log2
     first, second = (Statistic(np.array([[value * step, 0.0]]), ONE) for value in (0.4, 0.0))
     assert largest_loss(first, second)[0] == 0

@@ -178,7 +178,7 @@ def test_an_empty_folder_is_a_place_to_write_to(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "release"])
-def test_nothing_of_others_is_touched_and_nothing_is_charged_for_it(what, ledger, tmp_path):
+def test_foreign_target_is_left_alone_at_no_charge(what, ledger, tmp_path):
     place = tmp_path / "place"
     if what == "file":
         place.write_text("mine")
@@ -251,7 +251,7 @@ def test_progress_counts_rows_and_ends_with_all(tmp_path):
     assert sorted(done for done, _ in seen)[-1] == 900
 
 
-def test_an_error_in_one_part_stops_the_others_and_is_the_error_one_gets():
+def test_error_in_one_part_is_raised_and_stops_the_others():
     class Broken(DPInstantEmbedding):
         def estimate(self, noised, shared, views):
             raise OSError("disk full")
@@ -275,7 +275,7 @@ def test_blocks_of_a_large_graph_fill_the_kernels_lanes():
         assert runner.rows_at_once(n) >= SINGLE_LANES
 
 
-def test_lists_of_another_length_or_for_others_are_not_those_of_the_folder(ledger, tmp_path):
+def test_folder_refuses_other_length_or_candidates(ledger, tmp_path):
     mechanism, members = Suggest(epsilon=1.0), ALL[:5]
     made = release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7)
     assert made.provenance.lists == {"k": 7, "candidates": "all"}

@@ -34,7 +34,7 @@ def test_ranges_are_those_of_the_definition(drawn, data):
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.1, 0.5, 0.9, 1.0])
-def test_two_equal_scores_are_told_apart_at_most_one_time_in_twenty(ratio):
+def test_equal_scores_are_told_apart_in_one_of_twenty(ratio):
     """The criterion for Laplace noise of two scales: 5 % at most, and not much less."""
     rng = np.random.default_rng(2)
     one, other = rng.laplace(0, 1, 400_000), rng.laplace(0, 1, 400_000) * ratio

@@ -106,7 +106,7 @@ def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
             np.testing.assert_array_equal(mine, theirs[whole.starts[i] : whole.starts[i + 1]])
 
 
-def test_no_more_names_are_stored_than_the_public_number_and_they_are_the_best():
+def test_gather_stores_at_most_the_public_number_the_best():
     n = 2000
     popularity = lists.fit_popularity(np.full(n, 50.0), 1.0)
     views = LocalViews(np.array([0]), np.arange(1, 40), np.array([0, 39]), NodeSet.range(n))
@@ -132,7 +132,7 @@ def test_a_friend_made_since_then_leaves_the_list():
     assert first not in made.nodes[: made.starts[1]]
 
 
-def test_followers_get_the_likelihood_ratio_of_following_and_say_so():
+def test_followers_are_scored_by_the_likelihood_ratio():
     n = 500
     popularity = lists.fit_popularity(np.full(n, 30.0), 1.0)
     friends = np.arange(1, 21)

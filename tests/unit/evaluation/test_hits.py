@@ -60,7 +60,7 @@ def test_members_are_drawn_by_degree_and_have_hidden_friends(split):
         assert (split.hidden.degrees[members] > 0).all()
 
 
-def test_a_group_has_the_same_members_whatever_the_other_groups_are(split):
+def test_group_members_do_not_depend_on_other_groups(split):
     every = measured.members_by_degree(split, groups=measured.ALL_GROUPS, per_group=20)
     for group, members in measured.members_by_degree(split, per_group=20).items():
         np.testing.assert_array_equal(members, every[group])
@@ -70,7 +70,8 @@ def test_a_group_has_the_same_members_whatever_the_other_groups_are(split):
     assert (degrees[every[200, None]] >= 200).all()
 
 
-def test_sizes_count_all_members_and_groups_without_hidden_friends_are_left_out():
+def test_sizes_count_all_members_without_empty_groups():
+    """A group is left out if no member of it has hidden friends."""
     graph = social_network(1500, average_degree=20, communities=5, seed=6).graph
     results = measured.measure_suggestions(
         "g", graph, [], groups=[*measured.ALL_GROUPS, (3000, None)], per_group=5

@@ -16,7 +16,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 
 
-def test_all_alike_each_common_friend_is_worth_a_factor_of_e_to_the_epsilon():
+def test_equal_prior_each_common_friend_gives_e_to_epsilon():
     bound = limit_of(np.arange(20), 0.5, ahead=0, level=10_000)
     assert bound[0] == pytest.approx(0.002)
     np.testing.assert_allclose(bound[1:12] / bound[:11], np.exp(0.5))
@@ -66,7 +66,7 @@ def best_of_all_private_lists(prior, friends, epsilon, k):
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize(("n", "friends", "k"), [(3, 2, 1), (4, 1, 1), (5, 1, 2), (6, 1, 1)])
-def test_the_best_of_all_private_lists_is_below_the_limit_and_not_far(n, friends, k, epsilon):
+def test_best_private_list_is_just_below_the_limit(n, friends, k, epsilon):
     rng = np.random.default_rng(n * friends)
     for prior in (np.full(n, 1 / n), np.sort(rng.dirichlet(np.ones(n)))[::-1]):
         bound = float(prior @ limit_of(friends, epsilon, ahead=np.arange(n), level=1, k=k))
@@ -90,7 +90,7 @@ def test_the_limit_rises_with_epsilon_up_to_1(split):
     assert 0.8 < means[-1] <= 1
 
 
-def test_the_limit_counts_strangers_who_share_nobody_by_popularity():
+def test_limit_ranks_strangers_without_friends_by_popularity():
     # 0 has friends 1 and 2. 3 shares both and has degree 1 without them; 5 to 8 share nobody, and
     # 5 has degree 3; 4 shares one.
     nodes = NodeSet.range(9)
@@ -125,7 +125,7 @@ def drawn(rng, strangers, friends, common):
 
 
 @pytest.mark.parametrize(("epsilon", "common"), [(0.5, 4), (1.0, 3), (1.0, 6)])
-def test_lists_with_popularity_stay_below_the_limit_and_above_the_old_line(epsilon, common):
+def test_popularity_lists_stay_below_limit_above_old_one(epsilon, common):
     rng = np.random.default_rng(1)
     found, bound, alike = [], [], []
     for _ in range(300):

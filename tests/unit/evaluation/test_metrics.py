@@ -50,7 +50,7 @@ def test_a_k_beyond_the_number_of_nodes_means_all():
     assert ndcg_at_k(EXACT, -EXACT, 100)[0] == ndcg_at_k(EXACT, -EXACT, 4)[0] < 1
 
 
-def test_zeros_score_like_a_random_order_wherever_the_true_nodes_stand():
+def test_zero_scores_have_the_recall_of_a_random_order():
     exact = np.zeros(50)
     exact[:5] = [5, 4, 3, 2, 1]
     for order in (exact, exact[::-1]):

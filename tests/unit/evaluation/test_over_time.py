@@ -88,7 +88,7 @@ def test_base_only_asks_once_and_then_only_new_friends_leave(graph):
         np.testing.assert_array_equal(kept, after[: len(kept)])
 
 
-def test_hidden_edges_keep_their_births_and_those_who_may_not_be_hidden_stay(graph):
+def test_hidden_edges_keep_first_seen_and_others_stay(graph):
     may = graph.first_seen > 2
     split = hide_edges(graph, share=0.3, seed=1, among=may)
     assert split.hidden.first_seen.min() > 2
@@ -101,7 +101,7 @@ def test_hidden_edges_keep_their_births_and_those_who_may_not_be_hidden_stay(gra
     assert with_entries(graph, np.ones(len(graph.indices), np.bool_)) == graph
 
 
-def test_evaluate_of_a_history_has_the_series_beside_popularity_and_base_only(history):
+def test_evaluate_history_compares_series_with_baselines(history):
     found = evaluate(history, [1.0, 4.0], sources=20, k=10)
     assert found.columns[:3] == ["friends", "mechanism", "epsilon"]
     assert found.columns[3:] == [f"at {number}" for number in range(2, SNAPSHOTS + 1)]
@@ -129,7 +129,7 @@ def test_a_directed_history_is_measured_by_whom_members_follow(tmp_path):
     assert all(0 <= cell <= 1 for row in found.rows() for cell in row[3:])
 
 
-def test_a_history_with_one_snapshot_and_what_does_not_fit_are_refused(history, graph, tmp_path):
+def test_evaluate_history_refuses_unsuitable_arguments(history, graph, tmp_path):
     short = History.create(tmp_path / "short")
     short.add(_plain(graph, 1))
     with pytest.raises(ParameterError, match="at least 2 snapshots, this one has 1"):

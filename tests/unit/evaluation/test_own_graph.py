@@ -102,7 +102,7 @@ def lists():
     return evaluate(social_network(1500, average_degree=24).graph, [0.25, 4.0], sources=40)
 
 
-def test_hits_of_private_lists_stand_beside_popularity_the_truth_and_the_limit(lists):
+def test_evaluate_compares_lists_with_baselines_and_limit(lists):
     rows = {row[:2]: row[4:7] for row in lists.rows() if row[2] == "hits@20"}
     assert [name for name, loss in rows if loss is None] == [
         *("popularity", "common neighbours", "resource allocation", "pagerank")
@@ -117,7 +117,7 @@ def test_hits_of_private_lists_stand_beside_popularity_the_truth_and_the_limit(l
     assert "FOR THE CURATOR ONLY, NOT PRIVATE" in str(lists)
 
 
-def test_groups_have_their_sizes_and_the_share_of_mostly_popular_lists(lists):
+def test_groups_have_sizes_and_mostly_popular_shares(lists):
     groups = ["under 5", "5-20", "20-50", "50-200", "all members"]  # nobody has 200
     assert lists.columns == ["mechanism", "epsilon", "measure", *groups]
     first = lists.rows()[0]

@@ -81,7 +81,7 @@ def test_all_scopes_by_hand(graph):
     )
 
 
-def test_exact_pagerank_is_perfect_and_a_random_order_is_at_chance(graph):
+def test_exact_pagerank_is_perfect_and_random_order_at_chance(graph):
     sources = choose_sources(graph, min_degree=20, limit=10)
     options = {"repeats": 1, "noise": NOISE, "k": 30}
     perfect = measure_ranking(graph, NonPrivate(), sources, **options)
@@ -112,7 +112,7 @@ def test_lift_divides_by_released_degrees_only(graph):
     assert found.shared
 
 
-def test_lift_does_not_depend_on_whether_a_mechanism_releases_degrees(graph):
+def test_lift_is_the_same_with_and_without_released_degrees(graph):
     """The same scores at the same epsilon: degrees come with them, or are noised beside them."""
 
     class Scores(DegreePrior):
@@ -136,7 +136,7 @@ def test_lift_does_not_depend_on_whether_a_mechanism_releases_degrees(graph):
         assert low <= min(found) <= max(found) <= high
 
 
-def test_lift_of_edge_flipping_divides_by_the_degrees_of_the_flipped_graph(graph):
+def test_lift_of_edge_flipping_divides_by_flipped_degrees(graph):
     mechanism = EdgeFlipping(epsilon=3)
     found = measure_ranking(graph, mechanism, [8], repeats=1, noise=NOISE, k=20)
     [(rows, shared)] = releases(graph, mechanism, [8], 1, NOISE)

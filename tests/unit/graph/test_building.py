@@ -230,7 +230,7 @@ def test_a_folder_that_somebody_laid_out_is_not_written_to(tmp_path, parts, how)
 # -- refusals -----------------------------------------------------------------------------
 
 
-def test_a_place_that_is_taken_is_refused_before_anything_is_read(tmp_path, parts):
+def test_existing_target_is_refused_before_reading(tmp_path, parts):
     built = build_graph(parts, tmp_path / "graph")
     with pytest.raises(ParameterError, match="exists"):
         build_graph(parts, built)

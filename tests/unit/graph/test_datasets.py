@@ -80,7 +80,7 @@ def clustering(graph: Graph) -> float:
 
 
 @pytest.mark.parametrize(("n", "degree"), [(5000, 40), (5000, 8), (300, 12), (8000, 20)])
-def test_friends_of_friends_are_friends_at_least_in_one_of_four_cases(n, degree):
+def test_social_network_clustering_is_at_least_a_quarter(n, degree):
     graph = social_network(n, average_degree=degree, seed=1).graph
     assert clustering(graph) >= 0.25
     assert transitivity(graph) > 0.12
@@ -117,7 +117,7 @@ def test_a_seed_decides_the_network():
     ("n", "degree", "communities"),
     [(100, 40, 10), (50, 24.5, 50), (2, 0, 1), (3, 1, 3), (1000, 3.3, 1), (20_000, 10, 7)],
 )
-def test_the_average_degree_is_met_where_communities_are_full_or_tiny(n, degree, communities):
+def test_extreme_communities_keep_the_average_degree(n, degree, communities):
     data = social_network(n, average_degree=degree, communities=communities)
     assert data.graph.n_edges == round(n * degree / 2)
     assert np.asarray(data.labels.sum(axis=0)).min() >= 1

@@ -33,7 +33,7 @@ def test_equal_ids_and_only_these_get_one_number(monkeypatch, distinct, name, la
 
 
 @pytest.mark.parametrize("good", [1, 2, 9])
-def test_ids_with_one_hash_stay_apart_however_many_hashes_it_takes(monkeypatch, good):
+def test_colliding_hashes_keep_ids_apart(monkeypatch, good):
     keys = edges._keys
     monkeypatch.setattr(edges, "_LARGE", 1)
     monkeypatch.setattr(edges, "_BLOCK", 100)
@@ -46,7 +46,7 @@ def test_ids_with_one_hash_stay_apart_however_many_hashes_it_takes(monkeypatch, 
     assert numbers.add(ids[::-1]).tolist() == [i % 400 for i in range(999, -1, -1)]
 
 
-def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
+def test_number_by_hash_refuses_more_keys_than_room():
     """As plain Python, where an index out of bounds is an error."""
     rng = np.random.default_rng(1)
     codes = np.empty(60, dtype=np.int32)

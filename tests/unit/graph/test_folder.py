@@ -164,7 +164,7 @@ def test_a_replacement_that_fails_keeps_the_old_graph(saved, monkeypatch, failin
 
 
 @pytest.mark.skipif(os.name == "nt", reason="real signals")
-def test_a_real_interrupt_while_saving_leaves_the_whole_graph_or_nothing(tmp_path):
+def test_real_interrupt_of_save_leaves_whole_graph_or_none(tmp_path):
     code = (
         "import sys, numpy as np\n"
         "from edgeveil.graph.graph import Graph\n"
@@ -242,7 +242,8 @@ def test_a_graph_of_the_future_says_to_update(saved):
         open_graph(saved)
 
 
-def test_a_directed_graph_comes_back_directed_and_an_undirected_one_keeps_its_format(tmp_path):
+def test_directed_graph_comes_back_directed_in_format_2(tmp_path):
+    """An undirected graph keeps format 1."""
     arcs = np.array([0, 1, 2, 0]), np.array([1, 0, 0, 2])
     for directed, version in ((False, 1), (True, 2)):
         graph = Graph.from_edges(*arcs, NodeSet.range(4), directed=directed)
@@ -266,9 +267,7 @@ def test_births_are_saved_and_older_versions_cannot_read_them(tmp_path, directed
 
 
 @pytest.mark.parametrize(("first_seen", "verify"), [([1, 0, 1, 0], False), ([1, 2, 3, 2], True)])
-def test_births_of_0_and_those_that_depend_on_the_direction_are_refused(
-    tmp_path, first_seen, verify
-):
+def test_zero_or_one_sided_first_seen_is_refused(tmp_path, first_seen, verify):
     plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
     graph = replace(plain, first_seen=np.array(first_seen, np.uint16))
     place = save_graph(graph, tmp_path / "graph")
@@ -375,9 +374,7 @@ def test_verify_refuses_what_is_no_simple_undirected_graph(tmp_path, indptr, ind
 
 @pytest.mark.parametrize("verify", [False, True])
 @pytest.mark.parametrize(("indptr", "indices"), OUT_OF_RANGE)
-def test_an_index_that_leads_out_of_the_arrays_is_refused_in_any_case(
-    tmp_path, indptr, indices, verify
-):
+def test_index_out_of_its_arrays_is_refused(tmp_path, indptr, indices, verify):
     path = save_arrays(tmp_path, indptr, indices)
     for read in (lambda: open_graph(path, verify=verify), lambda: read_graph(path)):
         with pytest.raises(InputError, match="damaged: an index leads out of its arrays"):

@@ -58,7 +58,8 @@ def test_what_is_no_graph_is_called_by_its_kind(wrong):
         rank(wrong, 7, epsilon=1)
 
 
-def test_a_release_and_a_ledger_are_no_graph_and_a_graph_is_no_ledger(tmp_path):
+def test_release_or_ledger_as_graph_is_refused(tmp_path):
+    """So is a graph in place of a ledger."""
     with pytest.raises(InputError, match="what was released"):
         suggest(rank(GRAPH, 7, epsilon=1), [7], epsilon=1)
     with pytest.raises(InputError, match="a Ledger is not a graph"):

@@ -123,14 +123,14 @@ def test_an_undirected_graph_has_one_kind_of_degree():
     assert graph.in_degrees is graph.degrees
 
 
-def test_a_directed_graph_is_not_the_undirected_one_with_the_same_arrays():
+def test_directed_graph_differs_from_undirected_same_arrays():
     one = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
     other = Graph(one.indptr, one.indices, one.nodes, directed=True)
     assert other != one
     assert other.fingerprint != one.fingerprint
 
 
-def test_a_neighbour_of_a_directed_graph_differs_in_one_direction_only():
+def test_flipped_arc_changes_one_direction_only():
     graph = Graph.from_edges([0, 1], [1, 0], NodeSet.range(3), directed=True)
     without = graph.with_edge_flipped(1, 0)
     assert without == Graph.from_edges([0], [1], NodeSet.range(3), directed=True)

@@ -49,7 +49,7 @@ def test_a_first_column_of_times_is_never_taken_for_members(tmp_path, time, head
         build_graph(path, tmp_path / "folder")
 
 
-def test_seconds_before_integer_ids_are_asked_about_but_large_ids_are_not(tmp_path):
+def test_leading_seconds_are_refused_and_large_ids_are_read(tmp_path):
     path = write(tmp_path, "1711929600 7 8\n1711929601 8 9\n", "edges.txt")
     with pytest.raises(InputError, match="3 columns"):
         read_graph(path)
@@ -70,7 +70,8 @@ def test_seconds_before_integer_ids_are_asked_about_but_large_ids_are_not(tmp_pa
         "1 2 1711929600\n2 3 1711929601\n1 3 1711929602\n",
     ],
 )
-def test_lists_with_weights_kinds_or_times_behind_are_read_as_ever(tmp_path, text):
+def test_columns_behind_the_ids_are_ignored(tmp_path, text):
+    """They hold weights, kinds or times."""
     assert (graph := read_graph(write(tmp_path, text))).n_nodes == 3
     assert "of 3" in graph.read_report.layout or "of 4" in graph.read_report.layout
 
@@ -84,12 +85,12 @@ def test_lists_with_weights_kinds_or_times_behind_are_read_as_ever(tmp_path, tex
         "0,1,2\n1,2,3\n".replace("0,1", ",source,target\n0,1", 1),
     ],
 )
-def test_three_columns_whose_meaning_is_not_clear_are_asked_about(tmp_path, text):
+def test_three_ambiguous_columns_are_refused(tmp_path, text):
     with pytest.raises(InputError, match="Which two are the ids"):
         read_graph(write(tmp_path, text))
 
 
-def test_with_a_node_list_two_members_are_an_edge_whatever_is_behind(tmp_path):
+def test_node_list_makes_a_third_column_unambiguous(tmp_path):
     path = write(tmp_path, lines("u", "v", "friend"))
     assert read_graph(path, nodes=["ann", "bob", "cem"]).n_edges == 3
 
@@ -106,7 +107,7 @@ def test_parquet_and_tables_ask_too(tmp_path):
     assert as_graph(frame[["from", "to"]]).n_nodes == 3
 
 
-def test_a_header_whose_words_never_recur_is_suspected_and_not_quoted(tmp_path):
+def test_suspected_header_warns_without_quoting_it(tmp_path):
     path = write(tmp_path, lines("u", "v", head="user_a,user_b"))
     with pytest.warns(ReadingWarning, match="line 1 .*may be a header") as warned:
         assert read_graph(path).n_nodes == 5
@@ -125,7 +126,7 @@ def test_a_first_edge_of_which_one_end_recurs_is_not_suspected(tmp_path, directe
         assert read_graph(path, directed=directed).n_nodes == 4
 
 
-def test_with_a_node_list_it_is_said_that_the_first_line_looks_like_a_header(tmp_path):
+def test_node_list_error_says_line_1_looks_like_a_header(tmp_path):
     nodes = ["ann", "bob", "cem"]
     with pytest.raises(InputError, match=r"line 1: .*looks like a header: say header=True"):
         read_graph(write(tmp_path, lines("u", "v", head="user_a,user_b")), nodes=nodes)

@@ -152,7 +152,8 @@ def test_networkit_weights_are_counted():
 
 
 @pytest.mark.parametrize("make", [igraph_graph, networkit_graph])
-def test_directed_igraph_and_networkit_are_read_only_when_asked_for(make):
+def test_directed_library_graph_needs_directed_ignore(make):
+    """Graphs of igraph and networkit."""
     with pytest.raises(InputError, match='directed="ignore"'):
         as_graph(make(directed=True))
     assert as_graph(make(directed=True), directed="ignore") == NUMBERED

@@ -68,7 +68,7 @@ def test_command_that_a_refusal_names_runs_in_a_shell(tmp_path):
     assert ev.read_graph(tmp_path / "links.graph").n_edges == 1
 
 
-def test_file_of_an_unknown_format_is_refused_with_the_general_way(tmp_path):
+def test_unknown_format_is_refused_with_a_hint_to_as_graph(tmp_path):
     for name in ("f.dot", "f.json.gz"):
         (tmp_path / name).write_bytes(b"\x1f\x8b" * 10)
         with pytest.raises(InputError, match=r"unknown suffix.*edgeveil\.as_graph"):

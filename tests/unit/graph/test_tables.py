@@ -130,7 +130,7 @@ def test_a_list_of_pairs_is_an_edge_list(outer):
     assert as_graph(outer([]), nodes=[1, 2]).n_edges == 0
 
 
-def test_a_list_of_pairs_is_read_on_the_node_list_and_with_directions():
+def test_list_of_pairs_takes_nodes_and_directed():
     graph = as_graph([("ann", "bob")], nodes=["zoë", "bob", "ann"])
     assert [int(d) for d in graph.degrees] == [0, 1, 1]
     with pytest.raises(InputError, match=r"row 2: an edge names a node .* \(1 edge does\)"):

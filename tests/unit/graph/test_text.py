@@ -90,7 +90,7 @@ def test_strings_are_sorted_by_code_point(tmp_path):
     }
 
 
-def test_integers_are_sorted_and_negative_or_far_apart_ones_are_fine(tmp_path):
+def test_integer_ids_negative_or_huge_are_sorted(tmp_path):
     graph = read_graph(write(tmp_path, f"-5,{2**62}\n{-(2**62)},7\n"))
     assert list(graph.nodes) == [-(2**62), -5, 7, 2**62]
     assert _edges(graph) == {(0, 2), (1, 3)}

@@ -13,7 +13,7 @@ from edgeveil.ledger.prices import price_of_growth
 from edgeveil.privacy.guarantee import Guarantee
 
 
-def test_a_price_is_the_number_as_written_rounded_up_to_whole_nano_epsilons(public):
+def test_price_is_epsilon_rounded_up_to_nano_epsilons(public):
     for written in ("1.0", "0.1", "0.3", "0.3333333333333333", "1e-12", "2.5e-9", "7.000000001"):
         nano = price_of_growth(public(float(written)).guarantee, 0, 1).epsilon_nano
         assert nano - 1 < Fraction(written) * 10**9 <= nano
@@ -49,9 +49,7 @@ def test_a_cap_below_a_nano_epsilon_is_refused(sqlite_place, caps, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_members_are_charged_apart_and_a_public_release_counts_for_all(
-    place, public, joint, reserve
-):
+def test_members_are_charged_apart_public_releases_together(place, public, joint, reserve):
     ledger = place.create(epsilon=4)
     reserve(ledger, "1", joint(1.5, "alice", "bob"))
     reserve(ledger, "2", joint(1, "alice"))
@@ -127,7 +125,7 @@ def test_a_public_campaign_pays_for_its_growth(place, charge):
     ledger.verify()
 
 
-def test_a_price_of_a_row_that_depends_on_the_number_of_rows_is_refused(place):
+def test_row_price_depending_on_row_count_is_refused(place):
     ledger = place.create(epsilon=4)
 
     def cheaper(n):
@@ -138,7 +136,7 @@ def test_a_price_of_a_row_that_depends_on_the_number_of_rows_is_refused(place):
         ledger.charge(Campaign(identity="q", guarantee=cheaper), ["b"])
 
 
-def test_a_price_tells_what_is_new_what_is_left_and_how_many_more(place, joint, charge):
+def test_price_has_new_members_rest_and_repeats_left(place, joint, charge):
     ledger = place.create(epsilon=4, pooled_epsilon=12)
     stored = charge(ledger, "lists", joint(1, "a", "b")).batches[0]
     stored.store(lambda path: path.write_text("rows"))
@@ -266,7 +264,7 @@ def test_to_store_a_batch_again_leaves_the_first_as_it_is(place, public, reserve
     ledger.verify()
 
 
-def test_a_writer_that_fails_or_writes_nothing_leaves_the_batch_open(place, public, charge):
+def test_failed_or_empty_store_leaves_the_batch_open(place, public, charge):
     ledger = place.create(epsilon=1)
     (batch,) = charge(ledger, "1", public(1)).batches
     with pytest.raises(ZeroDivisionError):

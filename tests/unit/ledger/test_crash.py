@@ -25,9 +25,8 @@ def killed(place, *arguments):
 
 
 @pytest.mark.parametrize("point", worker.POINTS)
-def test_rows_killed_anywhere_and_asked_for_again_are_one_charge_one_noise_one_artifact(
-    place, point
-):
+def test_release_killed_at_any_point_is_resumed_once(place, point):
+    """The retry has one charge, one noise and one artifact."""
     place.create(epsilon=0.01)  # exactly one row each fits
     killed(place, "release", "killed", point)
 
@@ -67,7 +66,7 @@ def test_an_advance_killed_and_repeated_is_one_advance(place, point):
     assert place.open().advance() == 2
 
 
-def test_after_a_kill_at_any_moment_every_release_has_its_charge_and_its_artifact(place):
+def test_random_kills_leave_releases_charged_and_stored(place):
     place.create(epsilon=1000)
     moments = random.Random(7)
     for round_number in range(4):
@@ -111,7 +110,7 @@ def test_eight_processes_that_race_use_exactly_the_budget(place):
     ledger.verify()
 
 
-def test_eight_processes_with_overlapping_rows_make_every_row_once(place):
+def test_eight_processes_release_overlapping_rows_once(place):
     ledger = place.create(epsilon=0.01)
     processes = [place.start("overlap", str(seed)) for seed in range(8)]
     for process in processes:

@@ -28,9 +28,7 @@ def filled(place, public, joint, reserve):
     return ledger
 
 
-def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
-    sqlite_place, public, reserve, tmp_path
-):
+def test_stored_release_leaves_its_secret_in_no_file(sqlite_place, public, reserve, tmp_path):
     ledger = sqlite_place.create(epsilon=4)
     # Somebody else has the ledger open, so that SQLite does not clear its log by itself.
     other = sqlite3.connect(sqlite_place.location)
@@ -120,9 +118,7 @@ def test_a_changed_total_is_noticed_by_the_next_charge(
 @pytest.mark.parametrize(
     "change", ["epsilon_nano = 0 WHERE seq = 4", "model = 'public' WHERE seq = 4"]
 )
-def test_every_charge_of_a_member_is_checked_when_the_member_is_charged(
-    place, filled, joint, reserve, change
-):
+def test_changed_charge_stops_charges_of_its_members(place, filled, joint, reserve, change):
     place.raw(f"UPDATE charges SET {change}")
     for member in ("alice", "bob"):
         with pytest.raises(LedgerError, match="charge 4 was changed"):
@@ -300,7 +296,7 @@ def test_verify_finds_damaged_pages(sqlite_place, public, reserve):
         ledger.verify()
 
 
-def test_a_folder_that_does_not_exist_is_an_error_in_one_sentence(tmp_path):
+def test_create_in_a_missing_folder_is_one_sentence(tmp_path):
     with pytest.raises(LedgerError, match=r"cannot create .*: No such file or directory"):
         Ledger.create(tmp_path / "nowhere" / "ledger", epsilon=1)
 

@@ -64,7 +64,7 @@ def test_the_longest_and_latest_mount_point_decides(path, kind):
         "fuse.rclone",
     ],
 )
-def test_a_network_file_system_is_refused_with_a_hint_to_postgresql(kind):
+def test_network_file_system_is_refused_naming_postgresql(kind):
     with pytest.raises(LedgerError, match=rf"network file system \({kind}\).*PostgreSQL"):
         refuse_unsafe_place(Path("/x/ledger"), f"1 0 0:1 / /x rw - {kind} source rw\n")
 
@@ -77,9 +77,7 @@ def test_a_local_file_system_is_accepted(kind):
     assert refuse_unsafe_place(Path("/x/ledger"), mounts) is None  # and nothing raised
 
 
-def test_a_ledger_is_neither_created_nor_opened_on_a_network_file_system(
-    tmp_path, monkeypatch, sqlite_place
-):
+def test_create_and_open_refuse_a_network_file_system(tmp_path, monkeypatch, sqlite_place):
     sqlite_place.create(epsilon=1)
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 0:1 / {tmp_path.resolve()} rw - nfs4 server:/ rw\n")
@@ -120,7 +118,7 @@ def test_no_password_is_shown_pickled_or_part_of_an_error(postgres_url, tmp_path
         assert "\n" not in str(error.value)
 
 
-def test_without_a_folder_for_artifacts_postgres_reserves_nothing(postgres_place, public, reserve):
+def test_postgres_without_artifacts_folder_reserves_nothing(postgres_place, public, reserve):
     postgres_place.create(epsilon=1)
     ledger = Ledger.open(postgres_place.location)
     with pytest.raises(LedgerError, match="artifacts="):
@@ -136,7 +134,7 @@ def test_two_schemas_of_a_database_are_two_ledgers(new_place, public, reserve):
     assert one.open().account().left == 0
 
 
-def test_postgres_commits_wait_for_the_disk_even_if_the_session_says_otherwise(postgres_place):
+def test_postgres_commit_is_synchronous_despite_session(postgres_place):
     url = postgres_place.location.replace("#", "&options=-csynchronous_commit%3Doff#")
     ledger = Ledger.create(url, epsilon=1, artifacts=postgres_place.artifacts)
     with ledger._store.transaction(write=True) as transaction:
@@ -161,9 +159,7 @@ def test_a_server_that_may_forget_commits_is_refused(postgres_place):
     postgres_place.create(epsilon=1)  # nothing was left behind
 
 
-def test_a_role_that_may_only_append_can_release_but_change_nothing(
-    postgres_place, public, reserve
-):
+def test_append_only_role_can_release_but_change_nothing(postgres_place, public, reserve):
     postgres_place.create(epsilon=1)
     _, _, schema = postgres_place.location.partition("#")
     role = f"releaser_{schema}"

@@ -36,9 +36,7 @@ def forgotten(place):
     return [path for path in place.artifacts.iterdir() if path.name not in known]
 
 
-def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_charge(
-    restored, public, reserve
-):
+def test_unknown_artifact_fails_verify_and_the_next_charge(restored, public, reserve):
     ledger = restored.open()
     assert ledger.account().charged == 1
     for attempt in (
@@ -83,9 +81,7 @@ def test_a_ledger_in_postgresql_misses_its_artifacts_too(release, postgres_place
             attempt()
 
 
-def test_a_ledger_put_back_while_it_is_open_is_noticed_without_any_artifact(
-    sqlite_place, public, reserve, tmp_path
-):
+def test_open_ledger_restored_without_artifacts_is_noticed(sqlite_place, public, reserve, tmp_path):
     ledger = sqlite_place.create(epsilon=4)
     reserve(ledger, "1", public(1))
     shutil.copy(sqlite_place.location, tmp_path / "old")

@@ -32,9 +32,7 @@ def test_a_ledger_with_a_hard_link_is_refused_under_both_names(sqlite_place, oth
     assert sqlite_place.open().epsilon == 1
 
 
-def test_a_link_made_while_the_ledger_is_open_stops_the_next_charge(
-    sqlite_place, tmp_path, public, reserve
-):
+def test_link_to_an_open_ledger_stops_the_next_charge(sqlite_place, tmp_path, public, reserve):
     ledger = sqlite_place.create(epsilon=1)
     reserve(ledger, "1", public(0.25))
     os.link(sqlite_place.location, tmp_path / "link")

@@ -32,7 +32,7 @@ def test_another_graph_is_refused_until_a_snapshot_is_declared(ledger, joint, re
     ledger.verify()
 
 
-def test_another_node_set_is_named_before_a_new_snapshot_is_advised(ledger, joint, reserve):
+def test_changed_node_set_is_named_before_a_new_snapshot(ledger, joint, reserve):
     about = {"fingerprint": "monday", "label": "friends", "note": {"nodes": "1,040 abc"}}
     reserve(ledger, "q", joint(1, "ann"), **about)
     about |= {"fingerprint": "tuesday", "label": "Friends"}
@@ -64,7 +64,7 @@ def test_price_refuses_another_graph_and_fixes_none(place, ledger, joint, reserv
     assert len(place.raw("SELECT * FROM snapshots")) == len(before) + 1, "it fixes no graph"
 
 
-def test_a_call_that_began_before_an_advance_does_not_go_on_after_it(ledger, joint, reserve):
+def test_call_begun_before_an_advance_is_refused_after_it(ledger, joint, reserve):
     reserve(ledger, "q", joint(1, "ann"), snapshot=1)
     ledger.advance()
     with pytest.raises(LedgerError, match="nothing more is drawn from an earlier snapshot"):
@@ -80,7 +80,7 @@ def test_the_same_graph_may_be_a_new_snapshot(ledger, joint, reserve):
     assert ledger.account("ann").charged == 2, "whether it has changed does not show"
 
 
-def test_a_snapshot_that_nothing_was_released_from_stays_the_next(place, ledger, joint, reserve):
+def test_advance_without_a_release_keeps_the_next_snapshot(place, ledger, joint, reserve):
     with pytest.raises(LedgerError, match="its first snapshot is still to come"):
         ledger.advance()
     reserve(ledger, "q", joint(1, "ann"))

@@ -46,9 +46,8 @@ def test_the_numbers_of_pairs_stay_exact_at_ten_million_nodes():
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1, 3])
-def test_edges_and_non_edges_flip_alike_with_probability_1_over_1_plus_e_to_epsilon(
-    epsilon, network
-):
+def test_edges_and_non_edges_flip_with_equal_probability(epsilon, network):
+    """The probability is 1 / (1 + e^epsilon)."""
     graph, trials = network(50, 0.3), 300
     mechanism = EdgeFlipping(epsilon=epsilon)
     truth = bits(graph)
@@ -73,7 +72,7 @@ def test_edges_and_non_edges_flip_alike_with_probability_1_over_1_plus_e_to_epsi
         assert abs(both - total * q * q) < 4.5 * math.sqrt(total * q * q)
 
 
-def test_the_joint_model_keeps_the_sources_own_edges_exactly_and_flips_the_rest(network):
+def test_joint_rows_keep_own_edges_and_flip_the_rest(network):
     graph = network(40, 0.2)
     joint = EdgeFlipping(epsilon=0.5)
     flipped, rows, _ = run_in_parts(joint, graph, range(40))
@@ -89,7 +88,7 @@ def test_the_joint_model_keeps_the_sources_own_edges_exactly_and_flips_the_rest(
         assert np.abs(rows[source] - expected).sum() < 1e-6
 
 
-def test_a_joint_row_does_not_change_with_an_edge_elsewhere_that_the_flips_hide(network):
+def test_joint_row_uses_true_edges_at_its_source_only(network):
     # Of the truth a row may use the edges at its source alone.
     graph = network(20, 0.3)
     mechanism = EdgeFlipping(epsilon=1)
@@ -112,7 +111,7 @@ def test_the_public_model_flips_the_sources_own_edges_too(network):
     assert all(changed)  # 15 of 39 pairs at each node, on average
 
 
-def test_the_flips_are_drawn_once_for_all_sources_and_need_no_noise_for_rows(network):
+def test_flips_are_shared_and_rows_need_no_noise(network):
     graph = network(20, 0.3)
     mechanism = EdgeFlipping(epsilon=1)
     views = local_views(graph, [3, 4], "joint")
@@ -122,7 +121,7 @@ def test_the_flips_are_drawn_once_for_all_sources_and_need_no_noise_for_rows(net
 
 
 @pytest.mark.parametrize("model", ["joint", "public"])
-def test_ten_thousand_nodes_take_seconds_and_far_less_than_n_squared_bytes(model, figure):
+def test_ten_thousand_nodes_take_seconds_and_little_memory(model, figure):
     n = 10_000
     ring = graph_of_pairs(n, np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1))
     mechanism = EdgeFlipping(epsilon=5, model=model)

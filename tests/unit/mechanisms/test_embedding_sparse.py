@@ -19,9 +19,7 @@ def of_the_embedding(mechanism, graph, sources, seed):
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(1e-6, 1e-6), (1.0, 0.5)])
-def test_an_empty_choice_gives_laplace_noise_as_for_one_coordinate(
-    sigma, epsilon, network, assert_laplace
-):
+def test_empty_choice_gives_noise_as_for_one_coordinate(sigma, epsilon, network, assert_laplace):
     n, k = 300, 2000
     graph = network(n, 0.05)
     mechanism = DPEmbeddingSparse(epsilon=epsilon, sigma=sigma, dimension=k, model="public")

@@ -74,7 +74,7 @@ def test_an_isolated_source():
         np.testing.assert_allclose(row, [0, 0, public], rtol=1e-14)
 
 
-def test_an_edge_to_an_isolated_public_source_moves_the_row_by_no_more_than_sigma():
+def test_edge_to_isolated_source_moves_row_at_most_sigma():
     for rounds, sigma in [(None, 0.3), (2, 0.1), (7, 0.2)]:
         rows = [
             forward_flow(graph_of_pairs(4, edges), [0], sigma=sigma, rounds=rounds, model="public")
@@ -85,7 +85,7 @@ def test_an_edge_to_an_isolated_public_source_moves_the_row_by_no_more_than_sigm
 
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize(("sigma", "epsilon", "rounds"), [(1e-6, 1, None), (1e-3, 0.2, 20)])
-def test_the_release_is_the_flow_plus_laplace_of_scale_sigma_over_epsilon(
+def test_release_is_flow_plus_laplace_of_sigma_over_epsilon(
     model, sigma, epsilon, rounds, network, assert_laplace
 ):
     graph = network(400, 0.05)
@@ -96,7 +96,7 @@ def test_the_release_is_the_flow_plus_laplace_of_scale_sigma_over_epsilon(
     assert_laplace(noisy - forward_flow(graph, sources, **options), sigma / epsilon)
 
 
-def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(network):
+def test_noise_scale_is_hardly_above_sigma_over_epsilon(network):
     (calibration,) = calibrations_of(DPForwardCap(epsilon=0.5), network(1000, 0.01), [0])
     overhead = calibration.noise_scale / (1e-6 / 0.5) - 1
     assert 2.0**-11 <= overhead < 0.002

@@ -36,9 +36,8 @@ SLACK = 1 + 2.0**-10
         *((0.1, 6, 0.3), (0.1, 6, 1e6), (0.9, 9, 5.0)),
     ],
 )
-def test_one_edge_moves_the_last_step_at_most_its_sensitivity_whatever_the_noise_before(
-    restart, steps, epsilon
-):
+def test_one_edge_moves_the_last_step_at_most_sensitivity(restart, steps, epsilon):
+    """Whatever the noise in the steps before."""
     n = 4
     all_graphs = dict(every_graph(n))
     for seed, eta in enumerate([1e-6, 0.01, 0.1, 1.0]):
@@ -114,7 +113,8 @@ def test_the_noise_of_the_last_step_is_laplace(network, assert_laplace):
     assert_laplace(kept, mechanism.sensitivity / 1e-6)
 
 
-def test_defaults_are_the_authors_and_an_isolated_source_keeps_its_mass():
+def test_defaults_are_those_of_the_authors():
+    """An isolated source keeps its mass."""
     assert 1 - lazy_restart(GraphDiffusion(epsilon=1).restart) == pytest.approx(0.8)
     assert GraphDiffusion(epsilon=1).sensitivity == pytest.approx(8e-8)
     assert GraphDiffusion(epsilon=1, bound="paper").sensitivity == pytest.approx(16e-8)

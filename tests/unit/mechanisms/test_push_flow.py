@@ -40,7 +40,7 @@ def test_the_noise_has_the_scale_of_the_formula(model, d, restart, epsilon, boun
         assert 0 <= calibration.noise_scale / expected - 1 < 0.001
 
 
-def test_the_promise_may_be_met_with_equality_and_not_missed_by_one():
+def test_promise_holds_with_equality_and_fails_by_one():
     graph = clique(6)
     DPPushFlow(epsilon=1, promised_min_degree=5).check_promise(graph)
     with pytest.raises(PromiseError, match="push-flow-cap, which needs no promise"):

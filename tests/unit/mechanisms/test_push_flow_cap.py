@@ -13,7 +13,7 @@ MODELS = [("joint", False), ("joint", True), ("public", False)]
 
 @pytest.mark.parametrize(("model", "prepush"), MODELS)
 @pytest.mark.parametrize(("sigma", "epsilon"), [(1e-6, 1), (1e-3, 0.2), (2.0, 7)])
-def test_the_release_is_the_capped_flow_plus_laplace_of_scale_sigma_over_epsilon(
+def test_release_is_flow_plus_laplace_of_sigma_over_epsilon(
     model, prepush, sigma, epsilon, network, assert_laplace
 ):
     graph = network(400, 0.05)
@@ -25,7 +25,7 @@ def test_the_release_is_the_capped_flow_plus_laplace_of_scale_sigma_over_epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 10])
-def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(epsilon, network, figure):
+def test_noise_scale_is_hardly_above_sigma_over_epsilon(epsilon, network, figure):
     (calibration,) = calibrations_of(DPPushFlowCap(epsilon=epsilon), network(1000, 0.01), [0])
     overhead = calibration.noise_scale / (1e-6 / epsilon) - 1
     assert 0 <= overhead < 0.005

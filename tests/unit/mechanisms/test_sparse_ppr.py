@@ -26,9 +26,7 @@ TRIALS = 2000
 
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize("shape", GRAPHS)
-def test_a_node_is_chosen_with_the_papers_probability_and_gets_fresh_noise(
-    shape, model, assert_laplace
-):
+def test_node_is_chosen_by_the_paper_law_with_fresh_noise(shape, model, assert_laplace):
     graph, n = GRAPHS[shape], GRAPHS[shape].n_nodes
     sigma = 0.5
     shape_of_flow = DPSparsePPR(epsilon=1, sigma=sigma, model=model)
@@ -89,7 +87,7 @@ def gamma_and_scale(sigma, epsilon):
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(1e-6, 1.0), (0.3, 4.0)])
 @pytest.mark.parametrize("t", [-5.0, -3, -1, -0.3, 0, 0.3, 1, 3, 5])
-def test_a_coordinate_is_marked_with_the_papers_two_case_probability(sigma, epsilon, t, shares):
+def test_coordinate_is_marked_by_the_paper_two_case_law(sigma, epsilon, t, shares):
     gamma, b = gamma_and_scale(sigma, epsilon)
     mechanism = DPSparsePPR(epsilon=epsilon, sigma=sigma)
     marked = shares(mechanism, gamma + t * b, int(10 * t) + 100)

@@ -32,7 +32,7 @@ def lists_of(epsilon, members, seed=1, **more):
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-def test_nobody_is_suggested_itself_a_friend_or_the_same_person_twice(epsilon):
+def test_list_has_no_member_friend_or_duplicate(epsilon):
     made = lists_of(epsilon, range(40), k=60)
     for member in range(40):
         named = [s.node for s in made.for_member(member)]
@@ -40,7 +40,8 @@ def test_nobody_is_suggested_itself_a_friend_or_the_same_person_twice(epsilon):
         assert not set(named) & {member, *GRAPH.neighbours(member).tolist()}
 
 
-def test_on_a_tiny_dense_graph_where_all_noise_is_seen_no_friend_is_suggested():
+def test_tiny_dense_graph_lists_hold_strangers_only():
+    """All noise exceeds the threshold here."""
     n = 12
     pairs = [p for p in combinations(range(n), 2) if sum(p) % 3]
     graph = graph_of_pairs(n, pairs)
@@ -51,7 +52,7 @@ def test_on_a_tiny_dense_graph_where_all_noise_is_seen_no_friend_is_suggested():
             assert named == set(range(n)) - {member, *graph.neighbours(member).tolist()}
 
 
-def test_candidates_are_the_only_ones_suggested_and_unknown_ones_cost_nothing(tmp_path):
+def test_candidates_restrict_lists_and_unknown_ones_are_free(tmp_path):
     only = list(range(100, 160))
     made = lists_of(1.0, [3, 4], k=30, candidates=only)
     named = {s.node for member in (3, 4) for s in made.for_member(member)}
@@ -63,7 +64,8 @@ def test_candidates_are_the_only_ones_suggested_and_unknown_ones_cost_nothing(tm
     assert ledger.charges() == []
 
 
-def test_a_list_says_what_everybody_gets_where_epsilon_is_small_and_names_more_where_it_is_not():
+def test_small_epsilon_list_is_mostly_popular_and_says_so():
+    """At a large epsilon more names stand out."""
     members = [int(v) for v in np.argsort(-GRAPH.degrees)[:60]]
     small, large = lists_of(0.01, members), lists_of(8.0, members)
     assert all(small.mostly_popular(m) for m in members)
@@ -75,7 +77,7 @@ def test_a_list_says_what_everybody_gets_where_epsilon_is_small_and_names_more_w
     assert any("common friends" in s.why for m in members for s in large.for_member(m))
 
 
-def test_a_place_says_how_many_common_friends_and_how_likely_by_chance():
+def test_row_has_common_friends_and_chance():
     made = lists_of(1.0, range(50))
     for member in range(50):
         for s in made.for_member(member):
@@ -85,14 +87,14 @@ def test_a_place_says_how_many_common_friends_and_how_likely_by_chance():
                 assert s.why == "popular"
 
 
-def test_without_noise_in_sight_the_estimated_common_friends_are_the_true_ones():
+def test_huge_epsilon_common_friends_are_the_true_ones():
     graph = graph_of_pairs(7, [(0, 1), (0, 2), (0, 3), (4, 1), (4, 2), (4, 3), (5, 1), (5, 6)])
     best = suggest(graph, [0], 200.0, k=2, noise=NoiseSource.insecure(2)).for_member(0)
     assert [s.node for s in best] == [4, 5]
     assert [s.common for s in best] == pytest.approx([3, 1], abs=0.5)
 
 
-def test_another_k_other_candidates_and_another_format_are_the_stored_ones_for_nothing(tmp_path):
+def test_other_k_or_candidates_reuse_stored_lists_for_free(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
     first = suggest(GRAPH, [3, 4], 1.0, k=20, ledger=ledger)
     shorter = suggest(GRAPH, [3, 4], 1.0, k=10, ledger=ledger)
@@ -123,7 +125,8 @@ def test_no_pair_of_graphs_on_five_nodes_tells_more_than_epsilon(epsilon):
     assert worst >= 0.99 * epsilon
 
 
-def test_an_edge_to_a_stranger_costs_epsilon_and_one_between_friends_only_the_degrees():
+def test_edge_between_friends_loses_only_the_degree_epsilon():
+    """An edge from a friend to a stranger loses all of it."""
     mechanism = Suggest(epsilon=1.0)
     friends = graph_of_pairs(8, [(0, 1), (0, 2), (0, 3)])
     for edge, claim in (((1, 5), 1.0), ((1, 2), 0.03), ((5, 6), 0.03)):
@@ -132,7 +135,7 @@ def test_an_edge_to_a_stranger_costs_epsilon_and_one_between_friends_only_the_de
         assert exact_loss(mechanism, pair) == pytest.approx(claim, rel=1e-4)
 
 
-def test_lists_may_be_drawn_densely_and_have_the_same_distribution():
+def test_dense_drawing_has_the_same_distribution():
     graph = social_network(4000, average_degree=20, communities=20, seed=3).graph
     members = [int(v) for v in np.argsort(-graph.degrees)[100:180]]
     both = [
@@ -169,7 +172,7 @@ def test_what_is_written_is_read_back(tmp_path, suffix):
     assert made.table().equals(again.table())
 
 
-def test_a_file_per_member_holds_that_members_list_and_only_the_curator_can_read_it(tmp_path):
+def test_per_member_file_holds_one_list_for_the_owner_only(tmp_path):
     made = lists_of(1.0, [5, 9])
     made.write_per_member(tmp_path / "lists")
     files = sorted((tmp_path / "lists").iterdir())

@@ -51,7 +51,7 @@ def sums_of(graph: Graph, source: int, weights: np.ndarray) -> np.ndarray:
 # --- What is measured, and what one edge moves ---------------------------------------------------
 
 
-def test_sums_count_those_who_are_followed_by_the_member_and_follow_the_other():
+def test_sums_count_two_step_follow_paths():
     # 0 follows 1 and 2; 1 follows 2, 3 and 0; 2 follows 3; 4 follows 1.
     graph = graph_of_pairs(
         5, [(0, 1), (0, 2), (1, 2), (1, 3), (1, 0), (2, 3), (4, 1)], directed=True
@@ -61,7 +61,8 @@ def test_sums_count_those_who_are_followed_by_the_member_and_follow_the_other():
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_on_all_small_graphs_an_edge_moves_one_in_degree_and_at_most_one_sum(n):
+def test_arc_moves_one_in_degree_and_at_most_one_sum(n):
+    """On all small graphs."""
     arcs = list(permutations(range(n), 2))
     weights = np.array([1.0, 0.5, 0.75, 0.25])[:n]
     degrees, strangers = (np.zeros((1 << len(arcs), n)) for _ in range(2))
@@ -112,7 +113,8 @@ def test_the_hard_pairs_use_the_whole_claim(epsilon):
     assert exact_loss(mechanism, friends) == pytest.approx(float(mechanism.split[0]), rel=1e-4)
 
 
-def test_noise_is_half_of_what_undirected_edges_need_but_for_strangers():
+def test_directed_degree_noise_is_half_the_undirected():
+    """The noise on strangers is the same."""
     graph = follow_network(60)
     undirected = Graph.from_edges(
         np.repeat(np.arange(60), graph.degrees), graph.indices, graph.nodes
@@ -130,7 +132,7 @@ def test_noise_is_half_of_what_undirected_edges_need_but_for_strangers():
 # --- Lists ---------------------------------------------------------------------------------------
 
 
-def test_nobody_is_told_to_follow_itself_or_whom_it_follows_but_followers_may_be_named():
+def test_directed_list_omits_followed_but_not_followers():
     graph = follow_network(40)
     made = suggest(graph, range(40), 1.0, k=40, noise=NoiseSource.insecure(1))
     for member in range(40):
@@ -170,7 +172,7 @@ def instances():
 
 
 @pytest.mark.parametrize("mechanism", list(instances()), ids=lambda m: m.name)
-def test_every_mechanism_refuses_a_directed_graph_before_anything_is_charged(mechanism, tmp_path):
+def test_other_mechanisms_refuse_directed_before_the_charge(mechanism, tmp_path):
     graph, ledger = follow_network(30), Ledger.create(tmp_path / "ledger", epsilon=5)
     for call in (release, price):
         with pytest.raises(ParameterError, match="does not support directed graphs"):
@@ -180,7 +182,7 @@ def test_every_mechanism_refuses_a_directed_graph_before_anything_is_charged(mec
     assert ledger.charges() == []
 
 
-def test_an_undirected_graph_is_refused_where_directions_are_needed():
+def test_undirected_graph_with_directed_options_is_refused():
     graph = social_network(30, average_degree=8).graph
     with pytest.raises(ParameterError, match="the graph is undirected"):
         suggest(graph, 0, mechanism=Suggest(epsilon=1, directed=True))
@@ -196,7 +198,7 @@ def test_there_are_no_walks_on_a_directed_graph():
 # --- The guarantee -------------------------------------------------------------------------------
 
 
-def test_the_guarantee_says_which_edges_are_protected_and_files_keep_it(tmp_path):
+def test_guarantee_names_protected_arcs_also_in_files(tmp_path):
     graph = follow_network(30)
     starting = suggest(graph, 0, 1.0)
     touching = suggest(graph, 0, 1.0, knows_followers=True)
@@ -227,7 +229,8 @@ def test_followers_rank_higher_only_if_members_know_them():
     assert share(True) > 2 * share(False)
 
 
-def test_without_that_knowledge_a_list_does_not_depend_on_who_follows_but_by_their_number():
+def test_list_ignores_who_follows_unless_knows_followers():
+    """Without that option it depends on the number of followers alone."""
     # The two graphs have the same in-degrees; others than 3 and 4 follow 0.
     rest = [(0, 1), (0, 2), (1, 5), (2, 5), (2, 6)]
     one = graph_of_pairs(9, [*rest, (3, 0), (4, 7)], directed=True)

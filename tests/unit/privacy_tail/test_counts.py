@@ -127,7 +127,7 @@ def test_a_word_on_a_limit_is_decided_by_further_ones():
         assert law.exactly(limit, from_list([rest, 2**64 - 1])) == k + 1
 
 
-def test_numbers_that_share_a_first_word_are_told_apart_by_the_second():
+def test_counts_sharing_a_first_word_differ_by_the_second():
     """The last word of all belongs to all numbers in the upper tail, the first to the lower."""
     law = count_law(1000, 2, 9)
     last = [law.exactly(2**64 - 1, from_list([w])) for w in (5, 2**64 - 2**40, 2**64 - 2**9)]

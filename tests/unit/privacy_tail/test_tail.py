@@ -253,7 +253,8 @@ def test_dense_rows_are_filtered_rows_of_add_laplace():
         np.testing.assert_array_equal(values[starts[i] : starts[i + 1]], noisy[kept])
 
 
-def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
+def test_given_values_get_the_noise_of_add_laplace():
+    """For any number of values."""
     n, lengths = 10**6, [3, 40_000, 0, 2000]  # more words than one call of the cipher gives
     given = some_rows(lengths, n)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
@@ -386,7 +387,7 @@ def test_a_row_of_a_hundred_million_is_fast():
     assert values.min() >= at_least
 
 
-def test_a_threshold_of_more_steps_than_a_float_tells_apart_is_drawn_densely():
+def test_threshold_beyond_float_steps_is_drawn_densely():
     calibration = calibrate(coordinates=10**9, sensitivity=1, epsilon=1e-9)
     steps = threshold_in_steps(15 * calibration.noise_scale, calibration)
     assert steps > 2**53

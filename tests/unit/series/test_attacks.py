@@ -175,7 +175,7 @@ def test_a_window_that_is_drawn_twice_would_be_noticed(weeks, drawn, monkeypatch
 # --- Members who leave, return, and are forgotten ------------------------------------------------
 
 
-def test_who_is_forgotten_and_returns_is_asked_about_everything_again_and_pays_again(weeks, drawn):
+def test_forgotten_returning_member_is_recounted_and_charged(weeks, drawn):
     weeks.refresh(RING)
     weeks.refresh(RING, range(1, 8))
     weeks.history.forget("a")
@@ -245,7 +245,7 @@ def test_who_returns_is_left_out_if_a_second_time_is_too_much(tmp_path):
         result.suggestions(["a"])
 
 
-def test_who_returns_pays_once_more_and_not_twice_if_that_is_interrupted(weeks, monkeypatch):
+def test_interrupted_refresh_charges_a_returner_once_more(weeks, monkeypatch):
     weeks.refresh(RING)
     weeks.refresh(RING, range(1, 8))
     weeks.history.forget("a")
@@ -266,7 +266,7 @@ def test_who_has_only_left_returns_without_paying_and_goes_on(weeks, drawn):
     check_drawn_once(drawn, weeks.history)
 
 
-def test_a_newcomer_who_left_before_an_interrupted_refresh_went_on_pays_once(weeks, monkeypatch):
+def test_newcomer_leaving_before_the_resume_is_charged_once(weeks, monkeypatch):
     weeks.refresh(RING, range(1, 8))
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
@@ -280,9 +280,7 @@ def test_a_newcomer_who_left_before_an_interrupted_refresh_went_on_pays_once(wee
     assert result.n_lists == 8
 
 
-def test_an_interrupted_window_is_drawn_once_although_the_history_has_moved_on(
-    weeks, drawn, monkeypatch
-):
+def test_interrupted_window_is_drawn_once_in_a_new_history(weeks, drawn, monkeypatch):
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
         pytest.raises(KeyboardInterrupt),
@@ -310,9 +308,7 @@ def test_the_memory_of_the_forgotten_is_erased(weeks):
     assert (held.windows[1:] == 3).all()
 
 
-def test_no_row_of_a_batch_is_drawn_again_for_who_was_forgotten_and_returns(
-    weeks, drawn, monkeypatch
-):
+def test_forgotten_member_of_an_open_batch_is_not_redrawn(weeks, drawn, monkeypatch):
     """Its secret may be there still, but one window of two histories would tell all."""
     weeks.refresh(RING)
     with (
@@ -332,9 +328,7 @@ def test_no_row_of_a_batch_is_drawn_again_for_who_was_forgotten_and_returns(
     assert all(charge.released for charge in weeks.ledger.charges())
 
 
-def test_a_snapshot_that_is_refreshed_again_with_another_rule_goes_on_if_interrupted(
-    weeks, drawn, monkeypatch
-):
+def test_second_refresh_with_another_rule_is_resumed(weeks, drawn, monkeypatch):
     weeks.refresh(RING, rule=WindowRule(first=5, patience=50))
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
@@ -468,7 +462,7 @@ def put_back(source, target):
     (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
 
 
-def test_a_file_of_the_state_that_is_missing_or_too_short_is_no_empty_one(weeks):
+def test_missing_or_truncated_state_file_is_refused(weeks):
     weeks.refresh(RING)
     (file,) = weeks.place.glob("state-*/*.npz")
     whole = file.read_bytes()
@@ -524,7 +518,7 @@ def test_an_older_copy_of_anything_is_noticed(weeks, tmp_path, what, renewed):
         weeks.refresh(RING + CHORDS)
 
 
-def test_a_history_that_was_put_back_while_a_refresh_is_unfinished_is_noticed(weeks, monkeypatch):
+def test_older_history_during_an_open_refresh_is_refused(weeks, monkeypatch):
     weeks.refresh(RING)
     shutil.copytree(weeks.place / "history", weeks.folder / "copy")
     weeks.refresh(RING)
@@ -594,7 +588,7 @@ def test_a_renewal_leaves_behind_what_was_interrupted_before_it(weeks, monkeypat
 # --- Who gets what ------------------------------------------------------------------------------
 
 
-def test_all_members_together_pay_for_as_many_as_their_cap_allows(tmp_path):
+def test_pooled_cap_limits_the_number_of_lists(tmp_path):
     weeks = Weeks(tmp_path, pooled_epsilon=3.0)  # 0.03 once, and 0.97 for each
     result = weeks.refresh(RING)
     assert (result.n_lists, result.n_left_out) == (3, 5)
@@ -602,7 +596,7 @@ def test_all_members_together_pay_for_as_many_as_their_cap_allows(tmp_path):
     assert (result.n_lists, result.n_left_out) == (3, 5)
 
 
-def test_before_its_first_window_a_member_gets_what_everybody_gets(weeks, drawn):
+def test_list_before_the_first_window_is_popular_names(weeks, drawn):
     result = weeks.refresh(RING, rule=WindowRule(first=5, patience=50))
     assert not drawn
     found = result.suggestions(k=3)
@@ -653,7 +647,7 @@ def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monke
 # --- A renewal begins with the friendships of the day -------------------------------------------
 
 
-def test_a_renewal_does_not_ask_about_friendships_that_have_ended(weeks, drawn):
+def test_renewal_does_not_count_ended_friendships(weeks, drawn):
     weeks.refresh(RING + CHORDS)
     weeks.refresh(RING)
     assert set(drawn[0][0][0]) == {2, 4, 6}
@@ -678,7 +672,7 @@ RENEWAL = [*STEPS, (History, "reset_first_seen", 1)]
 @pytest.mark.parametrize(
     ("owner", "name", "nth"), RENEWAL, ids=[f"{name} {nth}" for _, name, nth in RENEWAL]
 )
-def test_a_renewal_that_crashes_anywhere_asks_once_and_about_its_own_time(
+def test_renewal_crashing_anywhere_counts_each_edge_once(
     weeks, drawn, monkeypatch, owner, name, nth, again, after
 ):
     weeks.refresh(RING + CHORDS)
@@ -701,7 +695,7 @@ def test_a_renewal_that_crashes_anywhere_asks_once_and_about_its_own_time(
     assert [weeks.charged(member) for member in "abcdefgh"] == [2.0] * 8
 
 
-def test_a_history_that_started_anew_is_not_that_of_the_old_series(weeks):
+def test_reset_history_is_refused_by_the_old_series(weeks):
     """A control: first_seen that are reset in the middle of a series would be asked about again."""
     weeks.refresh(RING + CHORDS)
     weeks.refresh(RING)
@@ -758,7 +752,7 @@ def test_a_renewal_during_a_refresh_is_noticed(weeks, drawn, monkeypatch):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_the_secret_of_a_batch_whose_members_are_forgotten_is_erased(weeks, monkeypatch, after):
+def test_open_batch_of_forgotten_members_loses_its_secret(weeks, monkeypatch, after):
     monkeypatch.setattr(refreshing, "_BATCH", 1)
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
     weeks.refresh(RING)
@@ -774,7 +768,7 @@ def test_the_secret_of_a_batch_whose_members_are_forgotten_is_erased(weeks, monk
     assert all(charge.released for charge in weeks.ledger.charges())
 
 
-def test_what_was_recorded_is_drawn_although_another_rule_would_not(weeks, drawn, monkeypatch):
+def test_recorded_windows_are_drawn_under_another_rule(weeks, drawn, monkeypatch):
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
         pytest.raises(KeyboardInterrupt),

@@ -57,7 +57,7 @@ def test_an_edge_that_begins_again_keeps_its_first_birth(history):
     assert history.current.all()
 
 
-def test_a_history_that_starts_anew_forgets_when_ended_edges_were_first_seen(history):
+def test_reset_first_seen_forgets_ended_edges(history):
     history.add(SECOND, "2026-11-09")
     other, before = History.open(history.path), history.identity
     history.reset_first_seen()
@@ -394,7 +394,7 @@ def test_births_in_the_future_are_found_by_verify(history):
         History.open(history.path, verify=True)
 
 
-def test_a_state_that_is_replaced_while_it_is_opened_is_tried_again(history, monkeypatch):
+def test_state_replaced_while_opening_is_read_again(history, monkeypatch):
     other, opened = History.open(history.path), state.open_graph
 
     def late(path, *, verify):

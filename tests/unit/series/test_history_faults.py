@@ -29,7 +29,7 @@ def made(path: Path, action: str) -> History:
 
 
 @pytest.mark.parametrize("action", ["add", "forget"])
-def test_killed_at_any_step_a_history_is_the_old_one_or_the_new_one(tmp_path, forks, action):
+def test_history_killed_at_any_step_is_old_or_new(tmp_path, forks, action):
     old, new = made(tmp_path / "old", action), made(tmp_path / "new", action)
     new.add(SECOND, "2026-11-09") if action == "add" else new.forget("dan")
     seen = {old.graph.fingerprint: 0, new.graph.fingerprint: 0}
@@ -51,7 +51,7 @@ def test_killed_at_any_step_a_history_is_the_old_one_or_the_new_one(tmp_path, fo
     assert step > 30
 
 
-def test_killed_at_any_step_of_its_creation_a_history_can_be_created(tmp_path, forks):
+def test_history_creation_killed_at_any_step_can_be_repeated(tmp_path, forks):
     for step in count(1):
         path = tmp_path / str(step)
         process = forks.start(HISTORIAN, path, "create", step)

@@ -36,7 +36,7 @@ def test_members_of_a_series_get_their_lists_from_it(ledger):
     assert {one.charged for one in ledger.accounts()} == {1.0}
 
 
-def test_the_guarantee_is_for_all_lists_together_and_files_keep_that(ledger, tmp_path):
+def test_series_guarantee_covers_all_lists_also_in_files(ledger, tmp_path):
     made = lists(ledger, 7, k=5)
     said = str(made.guarantee)
     assert "This covers all lists of the series together; since when" in said
@@ -47,7 +47,7 @@ def test_the_guarantee_is_for_all_lists_together_and_files_keep_that(ledger, tmp
     assert "series" not in str(ev.suggest(GRAPH, 7, 0.5, label="other").guarantee)
 
 
-def test_a_mechanism_with_the_parameters_of_the_series_gets_its_lists(ledger):
+def test_mechanism_equal_to_the_series_gets_its_lists(ledger):
     same = ev.mechanisms.Suggest(epsilon=1.0)
     made = lists(ledger, 7, None, mechanism=same)
     assert made.for_member(7) == lists(ledger, 7).for_member(7)
@@ -74,7 +74,7 @@ def test_a_renewed_series_has_no_lists_until_it_is_refreshed(ledger):
     assert lists(ledger, 7, 2.0).guarantee.epsilon == 2.0
 
 
-def test_a_refresh_that_ends_while_lists_are_read_does_not_disturb(ledger, monkeypatch):
+def test_refresh_ending_while_lists_are_read_gives_new_lists(ledger, monkeypatch):
     read, calls = state.Shard.read, []
 
     def slow(folder, first, size):
@@ -116,7 +116,8 @@ def test_excluded_names_leave_stored_lists_and_others_fill_them(ledger):
     assert names(lists(ledger, 7, k=20), 7) == before
 
 
-def test_refresh_applies_candidates_and_exclusions_to_its_result_alone(ledger, tmp_path):
+def test_refresh_filters_apply_to_its_result_alone(ledger, tmp_path):
+    """Candidates and excluded pairs."""
     before = names(lists(ledger, 7), 7)
     (tmp_path / "blocks.csv").write_text(f"7,{before[0]}\n")
     how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "date": "2026-01-08"}

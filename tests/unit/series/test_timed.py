@@ -101,7 +101,7 @@ def test_any_numbers_will_do_for_equal_periods_and_cut_points(tmp_path):
         History.from_edges(tmp_path / "weeks", file, time=2)
 
 
-def test_the_column_of_times_may_stand_anywhere_and_directions_may_be_kept(tmp_path):
+def test_from_edges_takes_time_from_any_column_and_directed(tmp_path):
     (tmp_path / "f.txt").write_text("5 1 2 x\n3 2 1 x\n9 1 3 y\n")
     made = History.from_edges(
         *(tmp_path / "history", tmp_path / "f.txt"),
