@@ -138,13 +138,13 @@ def test_ten_percent_too_little_noise_is_a_violation():
     assert 3 < result.lower_bound <= 3.3
 
 
-def test_the_exact_layer_needs_no_trials_to_see_it():
+def test_exact_layer_finds_too_little_noise_without_trials():
     result = audit(TooLittleNoise(**TIGHT), trials=100, noise=NoiseSource.insecure(1))
     assert result.lower_bound < 1
     assert not result.consistent
 
 
-def test_the_same_mechanism_with_all_its_noise_is_none():
+def test_sound_mechanism_is_no_violation():
     options = {"trials": 10_000, "confidence": SURE, "noise": NoiseSource.insecure(1)}
     result = audit(DPPushFlowCap(**TIGHT | {"epsilon": 3.0}), **options)
     assert result.consistent, str(result)
@@ -160,7 +160,7 @@ def test_a_sensitivity_understated_by_a_fifth_is_a_violation():
     assert 1 < result.lower_bound <= 1.25
 
 
-def test_an_error_in_drawing_the_noise_is_seen_by_the_game_alone(monkeypatch):
+def test_error_in_drawing_is_found_by_the_game_only(monkeypatch):
     def half(rows, calibration, noises):
         exact = rows.copy()
         add_laplace_to_rows(rows, calibration, noises)
@@ -175,7 +175,7 @@ def test_an_error_in_drawing_the_noise_is_seen_by_the_game_alone(monkeypatch):
     assert not result.consistent, str(result)
 
 
-def test_trials_in_batches_are_those_one_by_one(monkeypatch):
+def test_trials_do_not_depend_on_batches(monkeypatch):
     """Each has noise of its own: a bound from trials that share noise would be wrong."""
     pair, noise = wedge(), NoiseSource.insecure(3)
     for mechanism in (DPPushFlowCap(**TIGHT), TwoHop(epsilon=1)):

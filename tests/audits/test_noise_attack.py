@@ -85,7 +85,7 @@ def calibration() -> Calibration:
     return calibrate(coordinates=1, sensitivity=SIGMA, epsilon=CLAIMED)
 
 
-def test_drawing_together_equals_drawing_one_by_one():
+def test_draws_do_not_depend_on_batches():
     noise = NoiseSource.insecure(5)
     one_by_one = [float(add_laplace(np.array([SIGMA]), calibration(), noise)[0]) for _ in range(50)]
     assert our_laplace(SIGMA, 50, 5).tolist() == one_by_one

@@ -78,7 +78,7 @@ def test_placeholders_in_the_data_stay_as_they_are():
     assert _embedded(text)["notes"] == ["$title"]
 
 
-def test_numbers_of_numpy_are_taken():
+def test_page_takes_numpy_numbers():
     row = Result.of(
         0.5, experiment="e", dataset="d", mechanism="m", epsilon=np.float64(1), metric="r",
         scope="s", n_sources=np.int64(3), repeats=np.int32(2),
@@ -98,7 +98,7 @@ def test_numbers_of_numpy_are_taken():
     assert data["lists"][0]["rows"] == [["7", 0.25, 2, 9, "", True, 0.5, "weak"]]
 
 
-def test_a_number_that_is_none_is_refused():
+def test_page_refuses_nan_and_infinity():
     row = sample_page().results[0]
     for mean in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="JSON"):
@@ -129,7 +129,7 @@ def _contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_colours_can_be_read(dark):
+def test_colours_have_enough_contrast(dark):
     style = (ASSETS / "page.css").read_text(encoding="utf-8")
     colour = {
         name: (second if dark else first)

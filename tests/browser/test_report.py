@@ -44,7 +44,7 @@ def own(request) -> Own:
     return Own(Graph.from_edges(u[part], v[part], nodes, directed=request.param), names)
 
 
-def test_a_list_says_why_in_a_members_words(visit, own):
+def test_list_shows_protection_and_reasons_in_plain_words(visit, own):
     made = suggest(own.graph, own.names[:2], epsilon=2.0, k=8)
     page = visit(page_from_releases([made], title="Two members"), width=1280, height=800).page
     promise, table = (

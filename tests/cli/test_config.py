@@ -9,14 +9,14 @@ import pytest
 from edgeveil.ledger import Ledger
 
 
-def test_a_file_that_merely_lies_there_is_not_read(folder, run):
+def test_unnamed_config_file_is_not_read(folder, run):
     (folder / "edgeveil.toml").write_text("[rank]\nepsilon = 100\n")
     done = run("rank follows.csv --source alice")
     assert done.returncode == 2
     assert "--epsilon" in done.stderr
 
 
-def test_what_a_named_file_sets_is_said_with_where_it_came_from(folder, run, monkeypatch):
+def test_settings_of_a_named_config_are_printed_with_it(folder, run, monkeypatch):
     (folder / "mine.toml").write_text(
         '[rank]\nepsilon = 0.5\ntop = 2\nformat = "json"\nsource = ["alice"]\n[embed]\ndim = 8\n'
     )
@@ -35,7 +35,7 @@ def test_what_a_named_file_sets_is_said_with_where_it_came_from(folder, run, mon
     assert "mine.toml (EDGEVEIL_CONFIG) sets --epsilon to 0.5" in run("rank follows.csv").stderr
 
 
-def test_it_can_name_the_ledger_and_whether_arcs_are_edges(folder, run):
+def test_config_sets_ledger_and_directed(folder, run):
     Ledger.create(folder / "f.ledger", epsilon=1)
     (folder / "c.toml").write_text(
         '[rank]\nledger = "f.ledger"\ndirected = "ignore"\nepsilon = 1\n'
@@ -74,7 +74,7 @@ def test_the_address_of_a_database_is_not_printed(folder, run):
         ("x = " + "9" * 5000, 4, "is not a TOML file"),
     ],
 )
-def test_a_wrong_file_is_refused_in_one_sentence(folder, run, text, code, words):
+def test_wrong_config_is_refused_in_one_sentence(folder, run, text, code, words):
     (folder / "c.toml").write_text(text)
     done = run("rank follows.csv --source alice --config c.toml")
     assert done.returncode == code
@@ -82,7 +82,7 @@ def test_a_wrong_file_is_refused_in_one_sentence(folder, run, text, code, words)
     assert done.stdout == ""
 
 
-def test_a_file_that_is_not_there_is_input_that_cannot_be_read(run):
+def test_missing_config_exits_as_unreadable_input(run):
     done = run("rank follows.csv --source alice --epsilon 1 --config no.toml")
     assert done.returncode == 4
     assert "no.toml cannot be read" in done.stderr

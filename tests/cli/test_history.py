@@ -18,7 +18,7 @@ def weeks(folder):
     return folder
 
 
-def test_two_weeks(weeks, run):
+def test_history_commands_add_and_show_two_weeks(weeks, run):
     done = run("history create f.history")
     assert (done.returncode, done.stdout) == (0, "")
     assert "no snapshot yet; add one with edgeveil history add f.history GRAPH" in done.stderr
@@ -33,7 +33,7 @@ def test_two_weeks(weeks, run):
     assert list(opened.nodes) == ["ann", "bob", "cem", "dan", "eve"]
 
 
-def test_the_same_graph_once_more(weeks, run):
+def test_adding_the_same_graph_twice_needs_again(weeks, run):
     run("history create f.history")
     add = "history add f.history one.csv --nodes members.txt"
     run(f"{add} --date 2026-11-02")

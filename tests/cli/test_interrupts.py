@@ -25,7 +25,7 @@ class Swallows:
         raise self.error
 
 
-def test_a_lost_interrupt_is_raised_between_two_steps():
+def test_lost_interrupt_is_raised_at_the_next_step():
     with watching(), counting("rows") as progress:
         progress(1, 3)
         Swallows(KeyboardInterrupt())
@@ -34,7 +34,7 @@ def test_a_lost_interrupt_is_raised_between_two_steps():
         progress(3, 3)  # once
 
 
-def test_other_lost_errors_are_reported_as_ever(monkeypatch):
+def test_other_lost_errors_are_reported_unchanged(monkeypatch):
     told = []
     monkeypatch.setattr("sys.unraisablehook", lambda lost: told.append(lost.exc_value))
     with watching():
@@ -80,14 +80,14 @@ def test_ctrl_c_while_loading_is_one_line_and_130(folder, module):
     assert done.stderr == "edgeveil: interrupted\n"
 
 
-def test_nothing_foreign_is_loaded_before_an_interrupt_is_met():
+def test_no_library_is_loaded_before_interrupts_are_handled():
     code = "import sys, edgeveil.cli.app; print(*{name.split('.')[0] for name in sys.modules})"
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert {"edgeveil"} <= set(names.split())
     assert not {"cyclopts", "numpy", "rich"} & set(names.split())
 
 
-def test_waiting_for_an_answer_goes_on_after_another_signal(monkeypatch):
+def test_question_waits_on_after_another_signal(monkeypatch):
     reader, writer = os.pipe()
     heard = []
     before = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))

@@ -67,12 +67,12 @@ def network(folder, run):
     return folder
 
 
-def test_the_schema_is_one():
+def test_published_schema_is_valid():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
 @pytest.mark.parametrize(("line", "name"), COMMANDS.items())
-def test_a_command_prints_what_the_schema_says(network, run, line, name):
+def test_command_output_matches_the_schema(network, run, line, name):
     done = run(f"{line} --format json")
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
@@ -93,7 +93,7 @@ def test_a_command_prints_what_the_schema_says(network, run, line, name):
         f"classify {GRAPH} --labels labels.csv --epsilon 1",
     ],
 )
-def test_a_file_is_what_the_schema_says(network, run, line):
+def test_written_file_matches_the_schema(network, run, line):
     done = run(f"{line} --out release.json")
     assert done.returncode == 0, done.stderr
     written = json.loads((network / "release.json").read_text())
@@ -101,7 +101,7 @@ def test_a_file_is_what_the_schema_says(network, run, line):
     assert len({len(column) for column in written["columns"].values()}) == 1
 
 
-def test_a_history_is_what_the_schema_says(network, run):
+def test_history_output_matches_the_schema(network, run):
     assert run("history create friends.history").returncode == 0
     assert run(f"history add friends.history {GRAPH} --date 2024-01-01").returncode == 0
     for more in ("", "--counts"):
@@ -110,7 +110,7 @@ def test_a_history_is_what_the_schema_says(network, run):
         validator("history show").validate(json.loads(done.stdout))
 
 
-def test_a_later_version_may_add_an_entry_and_no_more():
+def test_schema_allows_added_entries_only():
     price = {"dry_run": True, "charged_before": False, "rows": [], "later": 1}
     assert validator("price", closed=False).is_valid(price)
     assert not validator("price").is_valid(price)

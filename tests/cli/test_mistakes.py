@@ -30,7 +30,7 @@ import pytest
         ("rank f.csv --source a --epsilon 1 --zzz 5", "rank has no option --zzz"),
     ],
 )
-def test_the_option_that_was_meant_is_named(run, line, meant):
+def test_misspelt_option_is_corrected(run, line, meant):
     done = run(line)
     assert done.returncode == 2
     assert meant in done.stderr
@@ -46,7 +46,7 @@ def test_the_option_that_was_meant_is_named(run, line, meant):
         ("rank f.csv g.csv --source a --epsilon 1", "rank does not take g.csv"),
     ],
 )
-def test_what_lacks_or_is_too_much_is_named(run, line, words):
+def test_missing_and_extra_arguments_are_named(run, line, words):
     done = run(line)
     assert done.returncode == 2
     assert words in done.stderr

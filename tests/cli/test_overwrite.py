@@ -46,7 +46,7 @@ def there(folder):
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_what_is_there_stays_and_no_file_is_read(folder, run, there, line):
+def test_existing_target_is_refused_before_reading(folder, run, there, line):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     done = run(line.format(graph="missing.csv", ledger="missing.ledger"))
     assert done.returncode == 2, done.stderr
@@ -56,7 +56,7 @@ def test_what_is_there_stays_and_no_file_is_read(folder, run, there, line):
 
 
 @pytest.mark.parametrize("line", [line for line in RELEASES if not line.endswith("--out folder")])
-def test_nothing_is_charged_for_what_would_replace_something(folder, run, there, line):
+def test_existing_target_is_refused_before_the_charge(folder, run, there, line):
     ledger = Ledger.create(folder / "f.ledger", epsilon=1)
     assert run(f"{line.format(graph='follows.csv')} --ledger f.ledger").returncode == 2
     assert ledger.charges() == []
@@ -80,7 +80,7 @@ def test_a_folder_that_is_no_release_is_never_replaced(folder, run, there):
     assert (folder / "folder" / "note").read_text() == "mine"
 
 
-def test_another_release_is_replaced_only_if_told_so(folder, run):
+def test_release_folder_is_replaced_only_with_overwrite(folder, run):
     lists = "suggest follows.csv --epsilon 1 --out lists"
     assert run(f"{lists} --all").returncode == 0
     assert "lists exists; --overwrite replaces it" in run(f"{lists} --member bob").stderr
@@ -98,14 +98,14 @@ def test_another_release_is_replaced_only_if_told_so(folder, run):
     assert "stored already" in again.stderr
 
 
-def test_a_link_is_something_that_is_there(folder, run):
+def test_dangling_link_counts_as_existing(folder, run):
     os.symlink("nowhere.csv", folder / "x.csv")
     done = run("rank follows.csv --source alice --epsilon 1 --out x.csv")
     assert "x.csv exists; --overwrite replaces it" in done.stderr
     assert not (folder / "nowhere.csv").exists()
 
 
-def test_charts_of_a_ledger_are_replaced_if_told_so(folder, run):
+def test_ledger_charts_are_replaced_with_overwrite(folder, run):
     ledger = Ledger.create(folder / "f.ledger", epsilon=1)
     suggest(social_network(30, average_degree=4).graph, [1], epsilon=1, ledger=ledger)
     for name in ("r.csv", "r.html"):

@@ -39,7 +39,7 @@ def test_every_command_asks_which_columns_and_takes_them(calls, run, line):
 
 
 @pytest.mark.parametrize("columns", ["from_user", "a,b,c", ",to_user"])
-def test_columns_are_two(calls, run, columns):
+def test_columns_option_takes_exactly_two(calls, run, columns):
     said = run(f"convert calls.csv g --columns {columns}")
     assert said.returncode == 2
     assert "--columns takes two" in said.stderr
@@ -52,7 +52,7 @@ def test_convert_of_parts_takes_columns_too(calls, run):
     assert "4 nodes" in said.stderr
 
 
-def test_a_terminal_is_told_what_became_of_the_first_line(calls, on_a_terminal):
+def test_terminal_reports_how_line_1_was_read(calls, on_a_terminal):
     line = "rank calls.csv --source alice --epsilon 1 --columns from_user,to_user"
     said = " ".join(on_a_terminal(line, "", 200)[1].split())
     taken = "the first line is a header; ids are in the columns 'from_user' and 'to_user' of 3."
@@ -98,7 +98,7 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
         ("suggest follows.csv --all --epsilon 1 --per-member bad.txt", 2, "there is no folder"),
     ],
 )
-def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, code, said):
+def test_errors_name_the_path_as_given(folder, run, line, code, said):
     (folder / "bad.txt").write_text("who\nalice\n")
     (folder / "none.csv").write_text("id\n")  # nothing but a header
     answer = run(line)

@@ -58,7 +58,7 @@ def test_what_is_to_be_copied_stays_whole(on_a_terminal):
     assert name in on_a_terminal(f"rank {name} --source a --epsilon 1", "", 40)[1]
 
 
-def test_one_is_singular(folder, run):
+def test_counts_of_one_are_singular(folder, run):
     assert [_words.counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
     assert (
         "r.csv: 1 ranking of 5 nodes."

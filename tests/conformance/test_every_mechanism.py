@@ -226,7 +226,7 @@ def test_prepush_is_refused_in_the_public_model(cls):
 
 
 @each(INSTANCES)
-def test_a_release_carries_that_guarantee_whatever_the_graph(mechanism):
+def test_release_has_the_guarantee_of_its_mechanism(mechanism):
     dense, path = a_graph(p=0.9), a_graph(p=0.0)
     for sources in ([0], [3, 0, 9]):
         said = mechanism.guarantee(len(sources))
@@ -265,7 +265,7 @@ def test_the_proof_that_a_guarantee_names_exists(mechanism):
     assert os.path.exists(os.path.join(root, mechanism.guarantee(1).theorem))
 
 
-def test_only_the_mechanism_with_a_promise_states_one():
+def test_only_push_flow_states_a_promise():
     for mechanism in INSTANCES.values():
         promise = mechanism.guarantee(1).promise
         assert bool(promise) == isinstance(mechanism, DPPushFlow)
@@ -292,7 +292,7 @@ def test_no_graph_or_neighbour_makes_a_mechanism_raise(drawn, seed, data):
 
 
 @each(NOISY)
-def test_the_range_of_epsilon_that_must_work(mechanism, tmp_path):
+def test_epsilon_in_the_supported_range_works(mechanism, tmp_path):
     graph = a_graph()
     for epsilon in [1e-9, 1, 50, np.float64(0.1), np.float32(0.1), np.int64(2)]:
         at = dataclasses.replace(mechanism, epsilon=epsilon)
@@ -306,7 +306,7 @@ def test_the_range_of_epsilon_that_must_work(mechanism, tmp_path):
 
 
 @each({name: m for name, m in NOISY.items() if hasattr(m, "sigma")})
-def test_the_range_of_sigma_that_must_work(mechanism):
+def test_sigma_in_the_supported_range_works(mechanism):
     graph = a_graph()
     for sigma in [1e-100, 1e-12, 1, 1.5, 1e6, 1e100]:
         rows = run(dataclasses.replace(mechanism, sigma=sigma), graph, [0, 7])
@@ -559,7 +559,7 @@ def test_crash_keeps_the_charge_and_retry_the_same_noise(mechanism, tmp_path):
     assert len(ledger.charges()) == 2
 
 
-def test_no_budget_buys_a_release_that_protects_nothing(tmp_path):
+def test_non_private_release_is_refused_with_a_ledger(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1e9)
     with pytest.raises(BudgetError, match="not private"):
         release(a_graph(), NonPrivate(), [0], ledger=ledger)

@@ -147,7 +147,7 @@ def test_a_checksum_sees_order_signs_scale_and_one_bit(size):
         assert _checksum(other) != _checksum(values)
 
 
-def test_so_is_one_number_among_many():
+def test_one_number_written_after_its_noise_is_refused():
     graph = social_network(20_000, average_degree=4).graph
     with pytest.raises(ParameterError, match="after their noise"):
         release(graph, WritesOneNumber(epsilon=1), range(3))
@@ -206,7 +206,7 @@ def too_little_noise(monkeypatch):
     return spoil
 
 
-def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
+def test_bits_losing_more_than_claimed_are_refused(monkeypatch):
     honest = EdgeFlipping.shared
 
     def shared(self, graph):
@@ -221,7 +221,7 @@ def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
 @pytest.mark.parametrize(
     "cls", [cls for cls in WITH_NOISE if cls is not EdgeFlipping], ids=lambda cls: cls.name
 )
-def test_five_percent_too_little_noise_is_seen_at_once(cls, too_little_noise):
+def test_five_percent_too_little_noise_is_found_exactly(cls, too_little_noise):
     mechanism, pair = cls.tight_case()
     options = {"pair": pair, "trials": 100, "noise": NoiseSource.insecure(1)}
     honest = audit(mechanism, **options)
@@ -480,12 +480,12 @@ class SaysItIsFree(DPPushFlowCap):
         yield dataclasses.replace(next(super().measure(graph, shared, views)), noise_only=True)
 
 
-def test_who_asks_cannot_write_to_what_was_released():
+def test_measure_cannot_write_to_released_values():
     with pytest.raises(ValueError, match="read-only"):
         run(Meddler(epsilon=1), a_graph(), [0])
 
 
-def test_more_is_not_noised_than_the_guarantee_has_a_price_for():
+def test_statistics_beyond_the_guarantee_are_refused():
     with pytest.raises(ParameterError, match="uses epsilon 2 for one member's statistics; its"):
         run(AsksTwice(epsilon=1), a_graph(), [0])
 

@@ -303,14 +303,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("cls", WRONG, ids=lambda cls: cls.__name__)
-def test_what_is_wrong_is_found_and_said(cls):
+def test_check_reports_each_broken_mechanism(cls):
     # A claim that is far from its bound hides little: one round and prepush use all of it.
     how = {"rounds": 1, "prepush": True, "sigma": 1e-3} if issubclass(cls, DPPushFlowCap) else {}
     with pytest.raises(ConformanceError, match=WRONG[cls]):
         check(cls(epsilon=1.0, **how))
 
 
-def test_what_is_right_passes():
+def test_check_passes_sound_mechanisms():
     check(Popular(epsilon=1.0))
     check(Lists(epsilon=1.0))
     check(Published(epsilon=1.0))
@@ -320,7 +320,7 @@ def test_what_is_right_passes():
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("model", ["public", "joint"])
 @pytest.mark.parametrize("cls", [IgnoresItsNoise, ShowsTheGraphInstead])
-def test_whoever_ignores_the_noise_is_found_at_any_epsilon(cls, model, epsilon):
+def test_check_finds_ignored_noise_at_any_epsilon(cls, model, epsilon):
     with pytest.raises(ConformanceError, match="other noise gave the same rows"):
         randomness_comes_from_the_engine(cls(epsilon=epsilon, model=model))
 
@@ -334,11 +334,11 @@ def test_whoever_ignores_the_noise_is_found_at_any_epsilon(cls, model, epsilon):
     ],
     ids=repr,
 )
-def test_rows_that_noise_hardly_changes_are_no_alarm(mechanism):
+def test_check_accepts_rows_hardly_changed_by_noise(mechanism):
     randomness_comes_from_the_engine(mechanism)
 
 
-def test_an_author_runs_it_in_two_lines(tmp_path):
+def test_conformance_class_runs_in_two_lines(tmp_path):
     # The two files of the page, as they stand there, and one more that is wrong.
     for block in blocks_of(DOCS / "own-mechanism.md"):
         first = block.body.splitlines()[0]

@@ -28,7 +28,7 @@ def test_every_block_of_the_page_runs(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page_has_no_block_that_nobody_runs(name):
+def test_every_code_block_is_covered_by_a_test(name):
     assert {b.kind for b in blocks_of(DOCS / f"{name}.md")} <= {"python", "shell", "text"}
     fences = (DOCS / f"{name}.md").read_text("utf-8").count("\n```")
     assert fences == 2 * len(blocks_of(DOCS / f"{name}.md"))
@@ -132,7 +132,7 @@ def test_pages_say_member_price_and_charge():
     assert {name: words for name, words in found.items() if words} == {}
 
 
-def test_a_page_that_does_not_hold_is_found(tmp_path, monkeypatch):
+def test_wrong_output_on_a_page_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n")

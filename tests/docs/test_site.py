@@ -158,7 +158,7 @@ def offline(browser):
     context.close()
 
 
-def test_pages_ask_for_nothing_but_their_own_files(offline, site):
+def test_pages_request_only_their_own_files(offline, site):
     page = offline.new_page()
     asked, complaints = [], []
     page.on("request", lambda request: asked.append(request.url))
@@ -178,7 +178,7 @@ def test_pages_ask_for_nothing_but_their_own_files(offline, site):
     assert complaints == []
 
 
-def test_the_browser_is_told_to_refuse_everything_from_elsewhere(offline, site):
+def test_content_policy_forbids_foreign_resources(offline, site):
     page = offline.new_page()
     page.goto((site / "index.html").as_uri())
     refused = page.evaluate(

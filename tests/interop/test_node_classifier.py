@@ -44,7 +44,7 @@ def test_scikit_learn_takes_it_for_a_classifier(estimator, check):
     check(estimator)
 
 
-def test_it_has_what_semi_supervised_estimators_have():
+def test_classifier_has_the_semi_supervised_attributes():
     ours, theirs = fitted(), LabelPropagation().fit(MATRIX.toarray(), Y)
     for name in ("classes_", "transduction_", "label_distributions_", "n_features_in_"):
         assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name))
@@ -92,7 +92,7 @@ def test_the_ledger_is_charged_once_and_a_clone_has_the_same(tmp_path):
     assert len(ledger.charges()) == 1
 
 
-def test_where_all_have_labels_nothing_is_released(tmp_path):
+def test_all_labelled_releases_nothing(tmp_path):
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=1.5)
     model = ev.PrivateNodeClassifier(epsilon=1.0, ledger=ledger).fit(GRAPH, TRUTH)
     assert np.array_equal(model.transduction_, TRUTH)
@@ -117,7 +117,7 @@ def test_a_pickle_holds_nothing_about_the_edges():
         (GRAPH, Y[:5], {}, "one entry for each of the 300 nodes"),
     ],
 )
-def test_what_does_not_fit_is_refused(X, y, options, says):
+def test_unsuitable_input_is_refused(X, y, options, says):
     with pytest.raises(ParameterError, match=says):
         fitted(X, y, **options)
 

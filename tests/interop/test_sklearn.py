@@ -49,7 +49,7 @@ def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)
 
 
-def test_its_tags_say_what_it_takes():
+def test_tags_describe_accepted_input():
     tags = get_tags(ev.PrivateEmbedding(epsilon=1.0, mechanism=INSTANT))
     assert tags.input_tags.pairwise
     assert tags.input_tags.sparse
@@ -109,7 +109,7 @@ PAIRS = [(u, v) for u, v in KARATE.edges]
     ],
     ids=["networkx", "pairs", "pandas", "polars", "lazy", "edge_index"],
 )
-def test_it_takes_what_as_graph_takes(X):
+def test_fit_takes_what_as_graph_takes(X):
     private = ev.PrivateEmbedding(dimension=8).fit(X)
     np.testing.assert_array_equal(private.embedding_, ev.embed(GRAPH, dimension=8).values)
     np.testing.assert_array_equal(private.transform(X), private.embedding_)
@@ -127,7 +127,7 @@ def test_sparse_rows_equal_dense_and_unhashed_the_adjacency():
     np.testing.assert_array_equal(whole.toarray() != 0, MATRIX.toarray() != 0)
 
 
-def test_it_is_a_step_of_a_pipeline():
+def test_embedding_works_in_a_pipeline():
     clubs = np.array([KARATE.nodes[node]["club"] for node in KARATE])
     steps = make_pipeline(ev.PrivateEmbedding(dimension=64, sparse=True), LogisticRegression())
     told = steps.fit(MATRIX, clubs).predict(MATRIX)
@@ -149,7 +149,7 @@ def test_another_graph_is_refused_in_words_that_say_how():
         cross_val_score(steps, MATRIX.toarray(), clubs, cv=2, error_score="raise")
 
 
-def test_a_pickle_keeps_nothing_by_which_edges_could_be_guessed():
+def test_pickle_holds_no_edges():
     private = ev.PrivateEmbedding(
         epsilon=1.0,
         mechanism=ev.mechanisms.EdgeFlipping(epsilon=1.0, model="public"),

@@ -109,7 +109,7 @@ def graph_of(members: list[Any], edges: set[tuple[Any, Any]], directed: bool) ->
     found=snapshots(), directed=st.booleans(), block=st.sampled_from([1, 7, 1000]), data=st.data()
 )
 @settings(max_examples=40)
-def test_a_history_is_what_a_dict_of_first_sightings_says(kind, found, directed, block, data):
+def test_history_equals_a_dict_of_first_sightings(kind, found, directed, block, data):
     oracle, name = Oracle(directed), NAMES[kind]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "_BLOCK", block)

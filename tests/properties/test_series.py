@@ -167,7 +167,7 @@ def all_histories(pairs, pair):
 
 
 @pytest.mark.parametrize(("one", "other"), CHANGES)
-def test_on_all_histories_of_four_nodes_and_three_snapshots(one, other):
+def test_histories_of_4_nodes_lose_at_most_two_epsilon2(one, other):
     """One pair: by symmetry all those that do not touch the member are alike."""
     first_seen, ends = all_histories(FOUR, (1, 2))
     worlds = [with_pair(first_seen, FOUR, (1, 2), birth) for birth in (one, other)]
@@ -203,7 +203,7 @@ def random_histories(rng, pairs, count, snapshots):
 
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize("kind", ["undirected", "directed", "knows followers"])
-def test_on_random_histories_and_windows(kind, seed):
+def test_random_histories_and_windows_lose_at_most_the_bound(kind, seed):
     n, snapshots, count = 6, 5, 6000
     directed = kind != "undirected"
     how = {"directed": directed} | ({"knows_followers": True} if kind[0] == "k" else {})
@@ -282,7 +282,7 @@ def without_sync(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing crashes here
 
 
-def test_a_renewal_on_all_lives_of_the_members_edges(tmp_path, without_sync):
+def test_renewal_loses_at_most_the_bound_on_all_lives(tmp_path, without_sync):
     """Three snapshots; the series is renewed at the second one. Every life of the pair, too."""
     lives = np.array(list(product((False, True), repeat=3)))
     views, rest = product(range(8), repeat=3), [(0, 0), (7, 7)]
@@ -315,7 +315,7 @@ def test_a_renewal_on_all_lives_of_the_members_edges(tmp_path, without_sync):
 
 
 @pytest.mark.parametrize("kind", ["undirected", "directed", "knows followers"])
-def test_a_renewed_series_is_one_that_begins_with_the_renewal(tmp_path, without_sync, kind):
+def test_renewed_series_equals_one_begun_at_the_renewal(tmp_path, without_sync, kind):
     """But for former friends of the member, who are not asked about; losses are as of one."""
     n, snapshots, count, starts = 5, 6, 1500, (3, 5)
     directed = kind != "undirected"
@@ -349,7 +349,7 @@ def test_a_renewed_series_is_one_that_begins_with_the_renewal(tmp_path, without_
     assert asked_about > count
 
 
-def test_a_history_that_starts_anew_without_a_renewal(tmp_path, without_sync):
+def test_control_reset_without_renewal_exceeds_the_bound(tmp_path, without_sync):
     """A control: the friendship ends, its birth is forgotten, and it begins again."""
     life = {(MEMBER, X): [1, 1, 1], (X, Y): [1, 0, 1]}
     there = np.array([[life.get(pair, [0, 0, 0]) for pair in FOUR]], dtype=np.bool_)
@@ -406,7 +406,7 @@ def check_paid_once(worlds, windows=WINDOWS):
     assert loss <= E2 + SLACK, f"{loss / E2:.2f} times what was paid"
 
 
-def test_ended_friends_forgotten_count_an_edge_twice():
+def test_control_ended_friends_forgotten_lose_twice():
     """If only friends of today were left out. X is no friend any more when Y becomes one."""
     first_seen = {(MEMBER, X): 1, (MEMBER, Y): 3}
     check_paid_once(kept(first_seen))
@@ -418,7 +418,7 @@ def test_ended_friends_forgotten_count_an_edge_twice():
         check_paid_once(kept(first_seen, forgets=ended))
 
 
-def test_a_window_that_is_drawn_twice():
+def test_control_window_drawn_twice_loses_twice():
     first_seen = {(MEMBER, X): 1}
     check_paid_once(kept(first_seen))
     for windows in ([(0, 1), (0, 1)], [(0, 1), (0, 3)], [(0, 2), (0, 2)]):
@@ -426,7 +426,7 @@ def test_a_window_that_is_drawn_twice():
             check_paid_once(kept(first_seen), windows)
 
 
-def test_a_birth_that_is_forgotten():
+def test_control_forgotten_first_seen_loses_thrice():
     first_seen = {(MEMBER, X): 1, (X, Z): 2}
     check_paid_once(kept(first_seen))
     with pytest.raises(AssertionError, match=r"3\.00 times"):
@@ -435,7 +435,7 @@ def test_a_birth_that_is_forgotten():
         check_paid_once(kept(first_seen, forgets=lambda found, until: found | {(MEMBER, X): until}))
 
 
-def test_an_edge_that_ended_and_has_a_second_birth():
+def test_control_second_first_seen_loses_twice():
     first_seen = {(MEMBER, X): 1}
     check_paid_once(kept(first_seen))
 
@@ -554,7 +554,7 @@ def losses_of_life(tmp_path, monkeypatch, seed, pair_from, renewed=0):
 
 
 @pytest.mark.parametrize(("seed", "pair_from"), [(1, 1), (2, 3), (3, 2)])
-def test_graphs_that_react_to_lists_tell_no_more(tmp_path, monkeypatch, seed, pair_from):
+def test_graphs_reacting_to_lists_lose_no_more(tmp_path, monkeypatch, seed, pair_from):
     (windows,), (degrees,) = losses_of_life(tmp_path, monkeypatch, seed, pair_from)
     assert degrees == pytest.approx(E1 if pair_from == 1 else 0.0, rel=LATTICE)
     assert all(loss <= E2 + SLACK for loss in windows.values())
@@ -564,7 +564,7 @@ def test_graphs_that_react_to_lists_tell_no_more(tmp_path, monkeypatch, seed, pa
 
 
 @pytest.mark.parametrize("seed", [1, 4])
-def test_each_of_two_series_of_such_a_life_costs_what_one_does(tmp_path, monkeypatch, seed):
+def test_each_of_two_reacting_series_loses_at_most_the_bound(tmp_path, monkeypatch, seed):
     both = losses_of_life(tmp_path, monkeypatch, seed, 1, renewed=3)
     assert len(both[0]) == 2
     for windows, degrees in zip(*both, strict=True):
@@ -594,7 +594,7 @@ def forgotten_thrice(folder, world, monkeypatch, *, pair):
     return ledger
 
 
-def test_who_is_forgotten_thrice_costs_others_what_one_life_does(tmp_path, monkeypatch):
+def test_member_forgotten_thrice_loses_others_one_life(tmp_path, monkeypatch):
     touched = (7, 8, 9, 10, 11)  # the last three are of the lives after
     first = World(touched=touched)
     second = World(before=first, touched=touched)
@@ -611,7 +611,7 @@ def test_who_is_forgotten_thrice_costs_others_what_one_life_does(tmp_path, monke
     assert [ledger.account(f"m{v}").charged for v in range(N)] == [1.0] * 7 + [4.0, 1.0]
 
 
-def test_a_life_without_memory_is_noticed(tmp_path, monkeypatch):
+def test_control_state_without_memory_exceeds_the_bound(tmp_path, monkeypatch):
     """A control of the one above: every week all windows begin at 0 again.
 
     The ledger knows the windows, too, and refuses; so it must not be asked.

@@ -105,9 +105,7 @@ def check_all_graphs(adjacency, grid, forward, start, expected, figure, what):
         ("public, two places", 0.9999),
     ],
 )
-def test_r_rounds_move_at_most_the_constant_of_theorem_3_times_t(
-    adjacency, start, expected, figure
-):
+def test_r_rounds_move_at_most_the_bound_of_theorem_3(adjacency, start, expected, figure):
     grid = product(RESTARTS, [1, 2, 3, 10, 100], SIGMAS)
     check_all_graphs(adjacency, grid, False, start, expected, figure, "tight bound, R rounds")
 
@@ -124,13 +122,13 @@ def test_fixed_point_moves_at_most_its_bound_on_all_graphs(adjacency, start, exp
 @pytest.mark.parametrize(
     ("start", "expected"), [("joint", 0.98), ("public", 0.54), ("public, two places", 0.9999)]
 )
-def test_r_rounds_that_cap_what_is_passed_on(adjacency, start, expected, figure):
+def test_r_rounds_of_the_forward_cap_move_at_most_the_bound(adjacency, start, expected, figure):
     grid = product(RESTARTS, [2, 3, 4, 10, 100], SIGMAS)
     check_all_graphs(adjacency, grid, True, start, expected, figure, "forward cap, R rounds")
 
 
 @pytest.mark.parametrize(("start", "expected"), [("joint", 0.6), ("public", 0.4)])
-def test_the_fixed_point_that_caps_what_is_passed_on(adjacency, start, expected, figure):
+def test_fixed_point_of_the_forward_cap_moves_at_most_bound(adjacency, start, expected, figure):
     grid = product([0.05, 0.15, 1 / 3, 0.5, 0.8, 0.95], [None], SIGMAS[::2])
     check_all_graphs(adjacency, grid, True, start, expected, figure, "forward cap, fixed point")
 

@@ -152,9 +152,7 @@ def both(edges, with_edge):
     states=st.lists(st.tuples(graphs, st.booleans()), min_size=1, max_size=3),
     asked=calls,
 )
-def test_no_sequence_of_calls_tells_more_than_was_charged(
-    states, asked, tmp_path_factory, monkeypatch
-):
+def test_sequence_of_calls_loses_at_most_its_charges(states, asked, tmp_path_factory, monkeypatch):
     """Theorems 1 and 2."""
     histories = list(zip(*(both(*state) for state in states), strict=True))
     cap = 4
@@ -199,7 +197,7 @@ def create(tmp_path):
     )
 
 
-def test_a_shared_part_that_is_drawn_twice_is_noticed(create, monkeypatch):
+def test_control_shared_part_drawn_twice_exceeds_charges(create, monkeypatch):
     def drawn_anew(question, batch):
         numbers = drawing.shared_numbers(question.mechanism, question.graph, _NoNoise())
         return question.mechanism.fit_shared(numbers, question.graph.nodes), ""
@@ -223,7 +221,7 @@ class _NoNoise:
         return self
 
 
-def test_rows_that_are_drawn_around_the_ledger_are_noticed(create, monkeypatch):
+def test_control_rows_drawn_without_ledger_exceed_charges(create, monkeypatch):
     cap = DPPushFlowCap(epsilon=0.5, sigma=1e-7, restart=0.999, rounds=1, prepush=True)
     histories = list(zip(both([(0, 5), (1, 5), (2, 5)], with_edge=True), strict=True))
     asked = [(cap, [0], False)] * 12

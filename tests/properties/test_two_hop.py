@@ -68,7 +68,7 @@ def test_annealing_finds_no_pair_beyond_1():
     assert found == 1.0
 
 
-def test_an_edge_at_the_source_may_move_them_further():
+def test_edge_at_the_source_moves_sums_by_more_than_1():
     """Why the mechanism is for the joint model only."""
     star = [(0, v) for v in range(1, 4)] + [(4, v) for v in range(1, 4)]
 

@@ -34,7 +34,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     assert _run(tmp_path / "a")[1] == []
 
 
-def test_half_a_line_is_dropped(tmp_path):
+def test_incomplete_last_line_is_dropped(tmp_path):
     _run(tmp_path)
     path = Cells(tmp_path, SETTINGS).path
     whole = path.read_bytes()
@@ -59,7 +59,7 @@ def test_a_fresh_value_is_what_a_later_run_reads(tmp_path):
     assert first == [1, 2.5] == Cells(tmp_path, SETTINGS).get("x", lambda: None)
 
 
-def test_arrays_survive(tmp_path):
+def test_arrays_are_read_back_unchanged(tmp_path):
     made = Cells(tmp_path, SETTINGS).array("x", lambda: np.arange(4.0))
     again = Cells(tmp_path, SETTINGS)
     assert np.array_equal(again.array("x", lambda: np.zeros(0)), made)

@@ -77,7 +77,7 @@ def test_a_member_cannot_fill_the_disk(tmp_path, monkeypatch):
     made.dismiss("bob", "c")
 
 
-def test_the_forgotten_are_erased_from_the_file(tmp_path):
+def test_forgotten_members_are_erased_from_the_choices_file(tmp_path):
     path = tmp_path / "choices.db"
     made = Choices(path)
     made.dismiss("ann", "gone person")
@@ -199,7 +199,7 @@ def test_a_list_is_filled_again_when_the_reserve_is_used_up(lists, network):
     assert not set(full) & set(served.choices.dismissed(member))
 
 
-def test_who_opts_out_is_on_no_list_at_once_and_after_a_refresh(lists, network):
+def test_opted_out_member_is_on_no_list(lists, network):
     served = lists()
     everybody = list(network.nodes)
     gone = names_of(served, everybody[3])[0]
@@ -283,7 +283,7 @@ def test_choices_over_http_hold_at_once_and_after_a_restart(own_service, network
     assert not any(name in log + metrics + status for name in (member, first, other))
 
 
-def test_the_forgotten_leave_no_choice_behind(own_service, network):
+def test_forgotten_member_loses_all_choices_in_the_service(own_service, network):
     running, member, gone = own_service.start(), network.nodes[3], network.nodes[9]
     running.wait_for_list(member)
     running.tell("/me/not-interested", member, {"node": gone})
@@ -305,7 +305,7 @@ def test_the_forgotten_leave_no_choice_behind(own_service, network):
         ({"Sec_Fetch_Site": "same-origin"}, 200),
     ],
 )
-def test_other_sites_cannot_choose_for_a_member(service, network, headers, status):
+def test_cross_site_choice_is_refused(service, network, headers, status):
     body = {"suggest_me": True}
     assert service.tell("/me/suggest-me", network.nodes[40], body, **headers).status == status
 
@@ -314,7 +314,7 @@ def test_other_sites_cannot_choose_for_a_member(service, network, headers, statu
     "body",
     [None, [], {}, {"node": None}, {"node": ["a"]}, {"node": True}, {"node": "a", "more": 1}, 1],
 )
-def test_what_is_no_choice_is_refused(service, network, body):
+def test_malformed_choice_is_refused(service, network, body):
     assert service.tell("/me/not-interested", network.nodes[40], body).status == 400
 
 

@@ -14,13 +14,13 @@ from tests.serve.running import request
 
 @pytest.mark.parametrize("path", ["/status", "/charges", "/plan", "/metrics", "/refresh"])
 @pytest.mark.parametrize("key", [None, "wrong"])
-def test_without_the_key_nothing_is_said(service, path, key):
+def test_curator_side_without_the_key_answers_nothing(service, path, key):
     found = service.curator(path, key=key)
     assert found.status == 401
     assert found.json == {"error": "this needs the curator's key"}
 
 
-def test_without_the_key_nothing_is_refreshed(service):
+def test_curator_side_without_the_key_refreshes_nothing(service):
     price = service.curator("/refresh").body
     assert service.curator("/refresh", "POST", key=None, body=price).status == 401
     assert service.curator("/status").json["refresh"]["members"] == 0
@@ -46,7 +46,7 @@ def test_status_charges_and_metrics_hold_numbers_and_no_ids(service, network):
 
 
 @pytest.mark.parametrize("held", ["", "\n", "short"])
-def test_a_file_without_a_key_is_no_key_that_everybody_has(tmp_path, held):
+def test_empty_key_file_is_refused(tmp_path, held):
     path = tmp_path / "curator.key"
     path.touch(mode=0o600)
     path.write_text(held)  # as after a power failure

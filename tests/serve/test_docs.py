@@ -64,7 +64,7 @@ def shell(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
-def test_from_nothing_to_running_and_to_the_lists_of_next_week(shell):
+def test_documented_commands_set_up_and_refresh_a_service(shell):
     *before, asking = blocks("Set it up")
     for block in before:
         shell(block)

@@ -29,7 +29,7 @@ def path(tmp_path):
     return tmp_path / "state" / "000001.lists"
 
 
-def test_what_was_put_comes_back_padded_to_one_length(path):
+def test_stored_list_comes_back_padded_to_one_length(path):
     lists = ListStore.open(path, ABOUT, NODES, 3)
     assert [lists.get(i) for i in range(4)] == [None] * 4
     lists.put(2, b'{"a":1}')
@@ -68,7 +68,7 @@ def test_the_file_is_for_its_owner_alone(path):
 
 
 @pytest.mark.parametrize("changed", [{"snapshot": 2}, {"series": "y"}])
-def test_lists_of_something_else_are_not_taken_for_these(path, changed):
+def test_list_store_of_other_data_is_empty(path, changed):
     ListStore.open(path, ABOUT, NODES, 3).put(0, b"{}")
     assert ListStore.open(path, {**ABOUT, **changed}, NODES, 3).get(0) is None
 
@@ -130,7 +130,7 @@ def test_public_size_holds_any_list_in_any_words(noun):
         assert len(body) + 4 <= slot_bytes(NodeSet.range(10), k, vars(nouns).values())
 
 
-def test_what_does_not_fit_is_an_error_and_no_shorter_list(path):
+def test_list_beyond_its_slot_is_an_error(path):
     lists = ListStore.open(path, ABOUT, NODES, 3)
     with pytest.raises(InputError):
         lists.put(0, b"{" * (lists.slot + 1))

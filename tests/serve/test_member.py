@@ -107,7 +107,7 @@ def talk(port, data, seconds=5.0):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_members_can_only_look(service, network, method):
+def test_member_list_refuses_other_methods(service, network, method):
     found = service.get(member=network.nodes[5], method=method)
     assert found.status == 405
 
@@ -131,7 +131,7 @@ def test_answers_carry_headers_that_keep_browsers_strict(service, network):
         assert found.headers["Server"] is None
 
 
-def test_the_description_is_of_what_there_is(service, network):
+def test_openapi_description_matches_the_routes(service, network):
     found = service.get("/openapi.json").json
     schemas, member = found["components"]["schemas"], network.nodes[14]
     responses = found["components"]["responses"]
@@ -181,14 +181,14 @@ def test_no_answer_sends_a_browser_to_whatever_host_was_named(service, path):
         assert b"evil" not in found.body
 
 
-def test_who_is_no_member_is_answered_as_fast_as_anybody(service):
+def test_unknown_member_is_answered_as_fast_as_a_member(service):
     # Looking for similar names among thousands would take long, and everybody would wait.
     found = [service.get(member="Alice Adamsn") for _ in range(3)]
     assert {one.status for one in found} == {404}
     assert min(one.seconds for one in found) < 0.1
 
 
-def test_what_goes_wrong_inside_is_not_told_and_not_logged(caplog):
+def test_internal_error_is_neither_answered_nor_logged(caplog):
     async def broken(request):
         raise ValueError("Ann Example")
 
@@ -236,7 +236,7 @@ def test_integer_ids_are_read_as_they_are_written():
         assert _member(odd, nodes) is None
 
 
-def test_a_list_that_names_somebody_else_is_given_to_nobody():
+def test_stored_list_of_another_member_is_refused():
     held = [b'{"member":"ann","snapshot":1}', b'{"member":"ann","snapshot":1}']
     published = SimpleNamespace(nodes=NodeSet.of(["ann", "annbob"]), get=held.__getitem__)
     source = SimpleNamespace(published=published)

@@ -75,7 +75,7 @@ def test_all_answers_with_a_list_have_one_length(service, network):
     assert len({len(service.get(member=v).body) for v in list(network.nodes)[:40]}) == 1
 
 
-def test_everybody_is_told_what_all_lists_together_tell(service, network):
+def test_protection_states_the_total_of_all_lists(service, network):
     said = service.get("/me/protection", network.nodes[7]).json
     assert (said["epsilon"], said["odds"]) == (1.0, 2.72)
     whole = "all your lists together change the odds by a factor of at most 2.72 (epsilon 1)"
@@ -161,7 +161,7 @@ def test_answers_during_refresh_are_whole_and_the_members_own(own_service, netwo
     assert {snapshot for _, snapshot in lists} == {1, 2, 3, 4, 5}
 
 
-def test_whom_the_budget_leaves_out_is_told_so(network, own_service):
+def test_member_without_budget_is_told_so(network, own_service):
     left_out = network.nodes[4]
     changed = without(network, joined=["late"])
     ledger = own_service.open_ledger()
@@ -338,7 +338,7 @@ def test_older_copy_is_refused_running_and_at_start(own_service, network, which)
     wait_until(lambda: running.curator("/health").status == 200)
 
 
-def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_service, network):
+def test_forgotten_member_has_and_is_on_no_list(own_service, network):
     running = own_service.start()
     running.wait_for_list(network.nodes[3])
     bodies = {v: running.get(member=v).body for v in network.nodes}

@@ -84,7 +84,7 @@ def test_unix_sockets_serve_proxy_group_and_curator_apart(network, tmp_path):
         running.stop()
 
 
-def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):
+def test_address_in_use_is_a_plain_error(service, network, tmp_path):
     made = Service(tmp_path, network)
     made.port = service.port
     made.start(wait=False)

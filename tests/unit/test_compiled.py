@@ -67,7 +67,7 @@ def copy(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["the package", "NUMBA_CACHE_DIR", "the user's cache"])
-def test_a_change_of_what_is_inlined_is_what_runs(copy, tmp_path, place):
+def test_changed_inlined_code_is_recompiled(copy, tmp_path, place):
     variables, parent = {}, copy.package / "__pycache__"
     if place == "NUMBA_CACHE_DIR":
         parent = tmp_path / "chosen"
@@ -111,7 +111,7 @@ def test_only_folders_of_this_installation_are_removed(copy, tmp_path):
     assert (elsewhere / "file").exists()
 
 
-def test_a_process_that_is_older_than_a_change_keeps_nothing(copy):
+def test_process_older_than_a_change_stores_no_loops(copy):
     late = (
         "import pathlib, edgeveil._internal.compiled, edgeveil.privacy as p;"
         "f = pathlib.Path(p.__file__).with_name('_a.py');"
@@ -122,7 +122,7 @@ def test_a_process_that_is_older_than_a_change_keeps_nothing(copy):
     assert not [*folder.rglob("*.nb?")]
 
 
-def test_what_is_kept_is_read_where_nothing_can_be_written(copy):
+def test_stored_loops_are_read_from_an_unwritable_folder(copy):
     copy.run()
     (folder,) = copy.folders()
     parts = [folder, folder / "privacy", copy.package / "__pycache__"]
@@ -133,7 +133,7 @@ def test_what_is_kept_is_read_where_nothing_can_be_written(copy):
         part.chmod(0o700)
 
 
-def test_what_is_damaged_is_compiled_anew(copy):
+def test_damaged_loop_is_compiled_anew(copy):
     copy.run()
     (folder,) = copy.folders()
     (data,) = folder.rglob("_b.*.nbc")

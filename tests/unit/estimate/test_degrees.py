@@ -31,11 +31,11 @@ def test_the_estimate_is_closer_than_the_noisy_degree(scale):
     assert error < 0.95 * cut_off
 
 
-def test_no_noise_to_speak_of_leaves_the_degrees():
+def test_tiny_noise_leaves_the_degrees():
     degrees = np.arange(1.0, 25.0)
     np.testing.assert_allclose(estimate_all(degrees, 1e-3).degrees, degrees, atol=0.01)
 
 
-def test_one_node_and_none():
+def test_estimates_of_one_or_no_node_have_their_shape():
     assert estimate_all(np.array([3.0]), 1.0).degrees.shape == (1,)
     assert estimate_all(np.empty(0), 1.0).degrees.shape == (0,)

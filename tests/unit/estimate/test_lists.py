@@ -146,7 +146,7 @@ def test_followers_are_scored_by_the_likelihood_ratio():
     assert made.scores[0] - made.scores[2] == pytest.approx(math.log(ratio))
 
 
-def test_the_threshold_is_reached_by_as_many_as_it_says():
+def test_threshold_is_reached_by_the_expected_number():
     n, rate, rng = 200_000, 0.8, np.random.default_rng(1)
     reached = [
         np.count_nonzero(rng.laplace(size=n) / rate >= lists.threshold(n, rate)) for _ in range(20)

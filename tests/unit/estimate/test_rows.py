@@ -39,7 +39,7 @@ def a_view(draw):
 
 
 @given(a_view(), st.sampled_from([1e-3, 0.3, 2.0, 50.0]))
-def test_the_floor(view, epsilon):
+def test_degree_floor_equals_the_plain_one(view, epsilon):
     _, friends, degrees, _ = view
     starts, nodes = np.array([0, len(friends)]), NodeSet.range(len(degrees))
     everybody = LocalViews(np.zeros(1), friends.astype(INDEX), starts, nodes)
@@ -50,7 +50,7 @@ def test_the_floor(view, epsilon):
 
 
 @given(a_view(), st.sampled_from([1.0, 1.5]))
-def test_expected_sums(view, factor):
+def test_expected_sums_equal_the_plain_ones(view, factor):
     _, friends, degrees, weights = view
     known = DegreeEstimates(degrees, factor * degrees, np.ones(len(degrees)), 1.0)
     found = expected_sums(friends, known, weights)
@@ -65,7 +65,7 @@ def test_expected_sums(view, factor):
 
 
 @given(a_view(), st.sampled_from([1e-6, 0.1, 3.0, 1e4]), st.sampled_from([0.01, 1.0]))
-def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
+def test_shrunk_sums_and_errors_equal_the_plain_ones(view, scale, grain):
     rng, friends, degrees, weights = view
     prior = plain.expected_sums(friends, degrees, weights)
     scales = np.full(len(prior), scale)
@@ -105,7 +105,7 @@ def members(draw):
 
 
 @given(members(), st.sampled_from([0.1, 3.0, 40.0]), st.sampled_from([0.05, 1.0, 300.0]))
-def test_rows_with_a_second_hop(drawn, epsilon, scale):
+def test_two_hop_rows_equal_the_plain_ones(drawn, epsilon, scale):
     rng, views, lists, known = drawn
     n = len(known.degrees)
     floors, weights = blocks.two_hop_weights(views, known.degrees, epsilon)
@@ -128,7 +128,7 @@ def test_rows_with_a_second_hop(drawn, epsilon, scale):
 
 
 @given(members(), st.sampled_from([0, 1]))
-def test_rows_without_one_and_over_degrees(drawn, known_hops):
+def test_prior_rows_and_lifts_equal_the_plain_ones(drawn, known_hops):
     _, views, lists, known = drawn
     n = len(known.degrees)
     if not known_hops:
@@ -145,7 +145,7 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
 
 
 @given(a_view())
-def test_shares(view):
+def test_shares_equal_the_plain_ones(view):
     _, friends, degrees, weights = view
     mass = float(weights @ degrees[friends])
     found = two_hop_shares(degrees[friends], mass, 0.15)

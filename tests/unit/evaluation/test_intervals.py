@@ -38,6 +38,6 @@ def test_without_spread_the_interval_is_a_point():
         assert found.low == found.high == found.mean == pytest.approx(0.3)
 
 
-def test_nothing_has_no_mean():
+def test_mean_of_no_values_is_refused():
     with pytest.raises(ParameterError):
         estimate([])

@@ -24,7 +24,7 @@ def test_equal_prior_each_common_friend_gives_e_to_epsilon():
     assert limit_of([10_000], 50.0, ahead=0, level=100)[0] == 1
 
 
-def test_who_stands_behind_the_longer_list_is_not_found():
+def test_limit_is_zero_behind_a_longer_list():
     assert limit_of(2, 1.0, ahead=[20 * np.exp(2) - 1.01, 20 * np.exp(2)], level=1).tolist() == [
         1,
         0,

@@ -20,7 +20,7 @@ def found():
     return evaluate(GRAPH, [0.5, 5], **SMALL)
 
 
-def test_ours_the_papers_and_the_floors_are_compared(found):
+def test_rankings_compare_ours_the_paper_and_baselines(found):
     rows = {(row[0], row[1]): row[2:] for row in found.rows()}
     assert rows["non-private", None] == (1.0, 1.0, 1.0, 1.0)
     for name in ("two-hop", "degree-prior", "push-flow-cap (paper)"):
@@ -30,7 +30,7 @@ def test_ours_the_papers_and_the_floors_are_compared(found):
     assert rows["random", None][0] < 0.3
 
 
-def test_what_is_printed_says_that_it_is_the_curators(found):
+def test_printed_table_says_curator_only(found):
     for text in (str(found), repr(found), found._repr_html_()):
         assert "FOR THE CURATOR ONLY, NOT PRIVATE" in text
         assert "push-flow-cap (paper)" in text
@@ -53,7 +53,7 @@ def test_the_table_has_every_number_with_its_interval(found):
     assert chosen["mean"].item() == shown["two-hop", 5.0]
 
 
-def test_it_can_be_repeated_and_one_number_will_do(found):
+def test_evaluate_is_repeatable_and_takes_one_epsilon(found):
     again = evaluate(GRAPH, 5, **SMALL)
     assert [r for r in again.rows() if r[1] == 5] == [r for r in found.rows() if r[1] == 5]
 
@@ -66,7 +66,7 @@ def test_own_mechanisms_even_of_one_name():
     assert rows[3][2:] != rows[4][2:]
 
 
-def test_where_any_order_is_right_there_is_no_number():
+def test_metric_without_a_truth_is_a_dash():
     row = evaluate(
         GRAPH, mechanisms=[], sources=2, k=399, min_degree=16, protocol="rankings"
     ).rows()[0]

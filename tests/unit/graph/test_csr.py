@@ -90,7 +90,7 @@ def test_the_highest_node_of_the_largest_graph_fits_into_a_key():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_the_compiled_loops_deal_what_numpy_deals(as_if_large, directed):
+def test_compiled_loops_equal_numpy(as_if_large, directed):
     """All buckets at once, and by groups from several arrays, as files are read."""
     as_if_large(bucket=8)
     u, v = np.random.default_rng(3).integers(0, 50, (2, 400))
@@ -112,7 +112,7 @@ def test_the_compiled_loops_deal_what_numpy_deals(as_if_large, directed):
         assert np.array_equal(np.sort(np.concatenate(found)), np.sort(whole.keys))
 
 
-def test_no_loop_leaves_its_arrays():
+def test_loops_stay_within_their_arrays():
     """As plain Python, where an index out of bounds is an error."""
     program = (
         "import numpy as np\n"
@@ -155,7 +155,7 @@ def test_an_index_outside_is_found_wherever_it_is(as_if_large, kind, bad, side, 
         assert rows_of_pairs(ends[0], ends[1], 5) is None
 
 
-def test_no_entries_and_no_nodes(as_if_large):
+def test_empty_input_gives_empty_rows(as_if_large):
     none = np.empty(0, dtype=np.int64)
     one = np.zeros(1, dtype=np.int64)
     assert [len(part) for part in rows_of_pairs(none, none, 3)[:2]] == [4, 0]

@@ -185,7 +185,7 @@ def test_build_graph_text_edges_make_integer_list_text(tmp_path):
 # -- words that name a node ---------------------------------------------------------------
 
 
-def test_wanted_nodes_other_spelling_is_another_node(tmp_path):
+def test_node_option_other_spelling_is_another_node(tmp_path):
     numbers, texts = NodeSet.of([7, -3]), NodeSet.of(["7", "007"])
     assert wanted_nodes(numbers, ["7", "-3"], None, "--members") == [7, -3]
     assert wanted_nodes(texts, ["7", "007"], None, "--members") == ["7", "007"]

@@ -49,7 +49,7 @@ def test_every_delimiter_is_found_under_every_suffix(tmp_path, mark, suffix):
         ' 1 , 2\n"2","3"\n',
     ],
 )
-def test_comments_blank_lines_line_ends_and_marks_do_not_matter(tmp_path, text):
+def test_comments_and_line_ends_do_not_matter_among_numbers(tmp_path, text):
     assert read_graph(write(tmp_path, text)) == PATH
 
 
@@ -64,7 +64,7 @@ def test_comments_blank_lines_line_ends_and_marks_do_not_matter(tmp_path, text):
         " ann ,bob\r\nbob,  cem\r\n",
     ],
 )
-def test_they_do_not_matter_among_names_either(tmp_path, text):
+def test_comments_and_line_ends_do_not_matter_among_names(tmp_path, text):
     graph = read_graph(write(tmp_path, text))
     assert graph == Graph.from_edges([0, 1], [1, 2], NodeSet.of(["ann", "bob", "cem"]))
 

@@ -89,7 +89,7 @@ def test_a_row_is_charged_once_however_it_is_asked_for(place, joint, charge):
     ledger.verify()
 
 
-def test_what_is_shared_is_paid_for_once_over_all_calls(place, joint, charge):
+def test_shared_part_is_charged_once_over_all_calls(place, joint, charge):
     ledger = place.create(epsilon=4)
     price = {"shared_epsilon": 0.25}
     for names in (["a"], ["b", "c"], ["a", "c"], ["d"]):
@@ -152,7 +152,7 @@ def test_price_has_new_members_rest_and_repeats_left(place, joint, charge):
     assert len(ledger.charges()) == 2
 
 
-def test_used_up_what_is_there_stays_and_nothing_new_is_charged(place, joint, charge):
+def test_used_up_budget_keeps_rows_and_charges_nothing_new(place, joint, charge):
     ledger = place.create(epsilon=1)
     charge(ledger, "lists", joint(1, "a"))
     charge(ledger, "others", joint(1, "b"))
@@ -278,7 +278,7 @@ def test_failed_or_empty_store_leaves_the_batch_open(place, public, charge):
     assert not [path for path in place.artifacts.iterdir() if path.is_file()]
 
 
-def test_who_was_slower_gets_what_the_faster_one_stored(place, public, charge):
+def test_slower_of_two_writers_gets_the_stored_artifact(place, public, charge):
     ledger = place.create(epsilon=1)
     (slow,), (fast,) = (charge(ledger, "1", public(1)).batches for _ in range(2))
 

@@ -63,7 +63,7 @@ def test_a_row_does_not_depend_on_the_other_sources_of_its_block(graph, random):
         np.testing.assert_array_equal(together[i], forward_flow(graph, [source], sigma=1e-2)[0])
 
 
-def test_an_isolated_source():
+def test_isolated_source_absorbs_as_in_the_proof():
     """Joint: all of its mass. Public: one absorption, as the proof's formula has it."""
     graph = graph_of_pairs(3, [(0, 1)])
     alpha = lazy_restart(0.15)

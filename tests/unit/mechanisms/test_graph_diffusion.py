@@ -69,7 +69,7 @@ def test_annealing_finds_no_pair_beyond_the_sensitivity(figure):
     assert best > 0.4
 
 
-def test_without_noise_it_is_the_forward_cap(network):
+def test_diffusion_without_noise_equals_the_forward_cap(network):
     """Theorem 2 of the page: T = eta / alpha. The starts differ, which many steps forget."""
     graph = network(60, 0.1)
     mechanism = GraphDiffusion(epsilon=1e12, eta=1e-3, steps=200)

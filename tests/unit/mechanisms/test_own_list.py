@@ -41,7 +41,7 @@ def test_without_a_hash_a_row_is_the_list_at_unit_length(drawn):
 
 
 @given(graphs_with_source(min_nodes=4), st.integers(1, 20))
-def test_it_knows_nothing_of_an_edge_elsewhere(drawn, dimension):
+def test_own_list_ignores_edges_elsewhere(drawn, dimension):
     graph, source = drawn
     others = [v for v in range(graph.n_nodes) if v != source]
     neighbour = graph.with_edge_flipped(others[0], others[-1])
@@ -54,7 +54,7 @@ def test_it_knows_nothing_of_an_edge_elsewhere(drawn, dimension):
         )
 
 
-def test_embed_gives_it_for_nothing_and_says_so(tmp_path):
+def test_embed_gives_the_own_list_at_no_charge(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
     made = embed(GRAPH, ledger=ledger)
     assert made.values.shape == (120, 1024)
@@ -83,13 +83,13 @@ def test_embed_gives_it_for_nothing_and_says_so(tmp_path):
         ({"mechanism": DPInstantEmbedding(epsilon=1), "dimension": "nodes"}, "given twice"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(wrong, words):
+def test_contradictory_arguments_are_refused(wrong, words):
     with pytest.raises(ParameterError, match=words):
         embed(GRAPH, [3], **wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"dimension": 1.5}, {"hash_key": None}, {"dimension": None}])
-def test_parameters_are_checked_before_any_graph_is_near(wrong):
+def test_parameters_are_checked_at_construction(wrong):
     with pytest.raises(ParameterError):
         OwnListEmbedding(**wrong)
     assert check_mechanism(OwnListEmbedding()).output == "embeddings"

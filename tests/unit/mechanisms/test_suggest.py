@@ -149,7 +149,7 @@ def test_dense_drawing_has_the_same_distribution():
     assert best[0] == pytest.approx(best[1], rel=0.1)
 
 
-def test_another_call_says_so():
+def test_suggest_refuses_a_mechanism_of_scores():
     with pytest.raises(ParameterError, match="two-hop gives scores, not lists"):
         suggest(GRAPH, [1], mechanism=TwoHop(epsilon=1))
     with pytest.raises(ParameterError, match="epsilon is given twice"):

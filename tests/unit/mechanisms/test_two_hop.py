@@ -58,7 +58,7 @@ def plain_row(mechanism, graph, known, source):
     ],
     ids=str,
 )
-def test_rows_are_the_plain_ones(graph, options):
+def test_rows_equal_the_plain_ones(graph, options):
     mechanism = TwoHop(**options)
     known, rows, _ = run_in_parts(mechanism, graph, range(graph.n_nodes))
     for source, row in enumerate(rows):
@@ -140,6 +140,6 @@ def test_sums_of_lists_are_those_of_single_sources(sources):
 
 
 @pytest.mark.parametrize("epsilon", [1e70, 1e80, 1e170])
-def test_an_epsilon_beyond_all_measure_gives_numbers(epsilon):
+def test_huge_epsilon_gives_finite_rows(epsilon):
     mechanism = TwoHop(epsilon=epsilon)
     assert np.isfinite(run(mechanism, GRAPH, [0, 5])).all()

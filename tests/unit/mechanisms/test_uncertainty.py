@@ -60,7 +60,7 @@ def without_noise(mechanism, known, graph, source):
     return row / degrees if mechanism.score == "lift" else row
 
 
-def test_which_mechanisms_know_their_uncertainty():
+def test_uncertainty_is_given_by_the_expected_mechanisms():
     knowing = {
         cls.name
         for cls in MECHANISMS
@@ -119,14 +119,14 @@ def test_estimates_are_within_95_percent_of_the_time(mechanism, n, degree, commu
         )
 
 
-def test_more_budget_makes_it_narrower():
+def test_more_budget_narrows_the_uncertainty():
     graph = social_network(1000, average_degree=20).graph
     halves = [np.median(run(TwoHop(epsilon=e), graph, [5], 1)[2]) for e in (0.5, 1, 3, 10)]
     assert halves == sorted(halves, reverse=True)
 
 
 @pytest.mark.parametrize("mechanism", [TwoHop(epsilon=1), DegreePrior(epsilon=1), SHRUNK[5]])
-def test_it_reads_no_edge_but_the_members_own(mechanism):
+def test_uncertainty_reads_only_the_members_own_edges(mechanism):
     """On another graph with the same list of the source, from the same released values."""
     graph = social_network(300, average_degree=10).graph
     source = 7

@@ -145,7 +145,7 @@ def test_too_narrow_bounds_are_made_finer(monkeypatch):
     assert found.exactly(12345, from_list([])) == wanted.exactly(12345, from_list([]))
 
 
-def test_where_the_table_does_not_pay_there_is_none():
+def test_count_law_is_none_where_it_does_not_pay():
     assert count_law(10**6, 5, 9) is None  # T < 2 t
     assert count_law(10**6, 5, 0) is None
     assert count_law(10**6, 5, -7) is None
@@ -154,6 +154,6 @@ def test_where_the_table_does_not_pay_there_is_none():
     assert count_law(10**8, 5, 2**53) is None  # no float holds all such numbers
 
 
-def test_a_threshold_that_nothing_reaches():
+def test_threshold_that_nothing_reaches_counts_zero():
     law = count_law(10**8, 5, 10**15)
     assert (law.first, law.limits.tolist()) == (0, [2**64 - 1])

@@ -278,7 +278,7 @@ LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6),
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
-def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
+def test_compiled_loops_equal_the_definition(n, scale, threshold):
     calibration, law = lattice(scale, n), _tail_counts.count_law(n, scale, threshold)
     T, a = _tail._split(scale)
     positions, values, starts = draw_tail(
@@ -298,7 +298,7 @@ def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
-def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
+def test_rare_paths_give_the_same_bits(n, scale, threshold, monkeypatch):
     """Too few words, no room for exceedances, an undecided count, undecided draws."""
     calibration, (positions, values, starts) = lattice(scale, n), some_rows([3, 0, 9, 20], n)
     given = positions, values * scale, starts  # small ones and others
@@ -432,7 +432,7 @@ def test_every_row_needs_a_stream():
             draw_tail(rows, 9, lattice(1, 9), 3.0, noises)
 
 
-def test_any_layout_of_the_arrays_will_do():
+def test_array_layout_does_not_matter():
     n, (positions, values, starts) = 5000, some_rows([30, 7], 5000)
     wanted = draw_tail((positions, values, starts), n, lattice(2, n), 20.0, streams(2))
     wide = positions.astype(np.int64).repeat(2)[::2], values.repeat(3)[::3], starts.astype(np.int32)

@@ -58,7 +58,7 @@ def test_strangers_have_the_sums_of_the_whole_row(name):
         np.testing.assert_array_equal(sums[part], full[i][places[part]])
 
 
-def test_the_graphs_go_both_ways_of_collecting():
+def test_sample_graphs_cover_both_ways_of_collecting():
     """A row with more paths than nodes is added up in an array, others are sorted."""
     shares = {}
     for name, graph in GRAPHS.items():
@@ -71,7 +71,7 @@ def test_the_graphs_go_both_ways_of_collecting():
     assert 0.05 < shares["both kinds"] < 0.95
 
 
-def test_no_sources():
+def test_no_sources_give_no_rows():
     graph = GRAPHS["both kinds"]
     views = local_views(graph, [], "joint")
     places, sums, starts = two_hop_tail_of_lists(

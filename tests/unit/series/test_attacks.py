@@ -200,7 +200,7 @@ def all_asked(rows):
     return total
 
 
-def test_edges_of_who_was_forgotten_are_not_asked_about_again(tmp_path, drawn, monkeypatch):
+def test_edges_of_forgotten_members_are_not_recounted(tmp_path, drawn, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     weeks = Weeks(tmp_path, epsilon=9.0)
     weeks.refresh(RING)
@@ -224,7 +224,7 @@ def test_edges_of_who_was_forgotten_are_not_asked_about_again(tmp_path, drawn, m
     assert 0 < all_asked(drawn[3])[10] <= 1
 
 
-def test_two_who_returned_are_not_asked_about_each_other(weeks, drawn):
+def test_edge_between_two_returned_members_is_not_counted(weeks, drawn):
     weeks.refresh(RING)
     weeks.refresh(RING, range(2, 8))
     weeks.history.forget(["a", "b"])
@@ -234,7 +234,7 @@ def test_two_who_returned_are_not_asked_about_each_other(weeks, drawn):
     assert set(all_asked(drawn[b])) == {3}
 
 
-def test_who_returns_is_left_out_if_a_second_time_is_too_much(tmp_path):
+def test_returner_beyond_the_budget_is_left_out(tmp_path):
     weeks = Weeks(tmp_path, epsilon=1.5)
     weeks.refresh(RING)
     weeks.refresh(RING, range(1, 8))
@@ -258,7 +258,7 @@ def test_interrupted_refresh_charges_a_returner_once_more(weeks, monkeypatch):
     assert weeks.charged("a") == 2.0
 
 
-def test_who_has_only_left_returns_without_paying_and_goes_on(weeks, drawn):
+def test_member_who_left_returns_at_no_further_charge(weeks, drawn):
     weeks.refresh(RING)
     weeks.refresh(RING, range(1, 8))
     weeks.refresh(RING + CHORDS)
@@ -435,7 +435,7 @@ def test_a_crash_after_all_noise_goes_on_with_other_code(
     assert all(charge.released for charge in weeks.ledger.charges())
 
 
-def test_windows_that_were_begun_by_other_code_wait_for_it(weeks, drawn, monkeypatch):
+def test_windows_begun_by_other_code_are_refused(weeks, drawn, monkeypatch):
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
         pytest.raises(KeyboardInterrupt),
@@ -573,7 +573,7 @@ def test_a_renewed_series_that_is_interrupted_goes_on(weeks, drawn, monkeypatch,
     assert len({seen for _, seen in drawn[0]}) <= 2
 
 
-def test_a_renewal_leaves_behind_what_was_interrupted_before_it(weeks, monkeypatch):
+def test_renewal_abandons_an_interrupted_refresh(weeks, monkeypatch):
     weeks.refresh(RING)
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
@@ -604,7 +604,7 @@ def test_list_before_the_first_window_is_popular_names(weeks, drawn):
     assert (found.lists.common == 0).all()
 
 
-def test_who_has_not_paid_gets_nothing(tmp_path):
+def test_uncharged_member_gets_no_list(tmp_path):
     weeks = Weeks(tmp_path, epsilon=1.0)
     weeks.refresh(RING, range(7))
     weeks.ledger.advance("friends")
@@ -780,7 +780,7 @@ def test_recorded_windows_are_drawn_under_another_rule(weeks, drawn, monkeypatch
     check_drawn_once(drawn, weeks.history)
 
 
-def test_what_cannot_be_done_is_refused_before_it_is_begun(weeks):
+def test_unsuitable_refresh_is_refused_before_it_begins(weeks):
     with pytest.raises(ParameterError, match="NUL"):
         refresh(
             Graph.from_edges([0], [1], NodeSet.of(["a", "b\0"])), ledger=weeks.ledger, epsilon=1

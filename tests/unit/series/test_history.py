@@ -192,14 +192,14 @@ def test_a_later_text_id_is_just_a_new_member(tmp_path, ids):
     assert history.forgotten.tolist() == [1, 2]
 
 
-def test_who_is_taken_from_edges_stays_known(history):
+def test_history_remembers_nodes_from_edges(history):
     found = Graph.from_edges([0], [1], FIRST.nodes, nodes_from_edges=True)
     history.add(found, nodes_from_edges=True)
     history.add(FIRST)
     assert history.graph.read_report.nodes_from_edges
 
 
-def test_there_are_only_so_many_snapshots(history, monkeypatch):
+def test_snapshots_beyond_the_most_are_refused(history, monkeypatch):
     monkeypatch.setattr("edgeveil.series.history.MOST_SNAPSHOTS", 1)
     for day in (None, "2026-11-02"):
         with pytest.raises(ParameterError, match="at most 1 snapshots"):
@@ -216,7 +216,7 @@ def bytes_of(history: History) -> bytes:
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
+def test_forgotten_member_leaves_no_byte_and_no_edge(tmp_path, directed):
     names = ["ann", "bob", "cem", "dan-the-man"]
     everybody = Graph.from_edges([0, 1, 3, 3], [1, 2, 0, 2], NodeSet.of(names), directed=directed)
     history = History.create(tmp_path / "history")
@@ -243,7 +243,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     assert history.forgotten.tolist() == [3]
 
 
-def test_edges_to_who_was_forgotten_and_returned_are_not_born(tmp_path):
+def test_edges_to_a_returned_member_have_no_first_seen(tmp_path):
     history = History.create(tmp_path / "history")
     everybody = Graph.from_edges([0, 1, 2], [1, 2, 0], NodeSet.of(["ann", "bob", "cem"]))
     rest = Graph.from_edges([0], [1], NodeSet.of(["ann", "bob"]))
@@ -269,7 +269,7 @@ def test_edges_to_who_was_forgotten_and_returned_are_not_born(tmp_path):
     assert named(history, 0) == {"bob": 1, "cem": 7}, "like all others"
 
 
-def test_files_that_cannot_be_removed_are_not_said_to_be_gone(history, monkeypatch):
+def test_forget_names_files_that_cannot_be_removed(history, monkeypatch):
     history.add(SECOND)
     monkeypatch.setattr(state, "remove_folder", lambda work: None)
     with pytest.raises(EdgeveilError, match=r"old files cannot be removed: delete .*state-"):
@@ -406,7 +406,7 @@ def test_state_replaced_while_opening_is_read_again(history, monkeypatch):
     assert len(History.open(history.path)) == 2
 
 
-def test_what_fails_in_between_leaves_the_history_as_it_was(history, monkeypatch):
+def test_failed_add_leaves_the_history_unchanged(history, monkeypatch):
     before = history.graph.fingerprint
     for failing in ("write_note", "describe_folder", "save_array", "sync_folder"):
         with monkeypatch.context() as patch:

@@ -42,7 +42,7 @@ def test_refresh_without_a_node_list_is_refused(read, how, tmp_path):
     assert history.add(read(0), nodes_from_edges=True) == 1
 
 
-def test_the_word_that_nodes_are_public_is_in_the_guarantee(read, how):
+def test_nodes_from_edges_is_stated_in_the_guarantee(read, how):
     made = ev.refresh(read(0), **how, nodes_from_edges=True, date="2026-01-01")
     assert names(made) == set("abcdxy")
     said = str(made.suggestions(["a"]).guarantee)
@@ -58,7 +58,7 @@ def test_a_node_list_hides_the_end_of_a_last_edge(read, how):
     assert made.suggestions(["a"]).guarantee.promise == ""
 
 
-def test_a_history_of_nodes_from_edges_keeps_needing_the_word(read, how):
+def test_history_of_nodes_from_edges_keeps_needing_the_option(read, how):
     ev.refresh(read(0), **how, nodes_from_edges=True, date="2026-01-01")
     with pytest.raises(ParameterError, match="nodes_from_edges=True"):
         ev.refresh(read(1, [*"abcdxy"]), **how, date="2026-01-08")

@@ -43,7 +43,7 @@ def test_the_same_data_has_the_same_noise():
     assert words() == words(mechanism=replace(WINDOW, since=since), of=again)
 
 
-def test_whatever_differs_has_other_noise(monkeypatch):
+def test_any_difference_has_other_noise(monkeypatch):
     later = np.ones(16, np.uint16)
     later[[0, 2]] = 2
     since = np.zeros(8, np.uint16)
@@ -76,7 +76,7 @@ def test_other_shared_numbers_have_other_noise_under_one_key():
     assert not np.isclose(other.values - one.values, 2.0).any()
 
 
-def test_only_one_place_makes_noise_from_a_kept_secret():
+def test_only_noise_for_uses_from_secret():
     folder = Path(edgeveil.__file__).parent
     places = {
         file.relative_to(folder).as_posix()

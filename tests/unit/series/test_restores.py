@@ -159,13 +159,13 @@ def restore_all(tmp_path, monkeypatch, noised, parts):
 
 
 @pytest.mark.parametrize("parts", PUT_BACK, ids=" and ".join)
-def test_an_older_copy_from_any_step_is_noticed_or_harmless(tmp_path, monkeypatch, noised, parts):
+def test_older_copy_from_any_step_is_refused_or_harmless(tmp_path, monkeypatch, noised, parts):
     ended = restore_all(tmp_path, monkeypatch, noised, parts)
     assert ended["refused"] >= 4
     assert ended["went on"] >= 2, "at least with the last copy"
 
 
-def test_an_older_copy_that_is_not_noticed_would_draw_again(tmp_path, monkeypatch, noised):
+def test_control_unnoticed_older_copy_draws_again(tmp_path, monkeypatch, noised):
     """A control: without the check of the ledger's entry."""
     monkeypatch.setattr(refreshing, "check_folder", lambda *_: None)
     with pytest.raises(AssertionError, match=r"float64.* <= "):
