@@ -71,8 +71,8 @@ def test_directed_columns_are_of_followed_then_of_followers():
     arcs = graph.adjacency()
     expected = np.stack([arcs @ values, arcs.T @ values], axis=1)
     assert np.allclose(exact(mechanism, graph), expected, atol=1e-3)
-    made = ev.aggregate(graph, values, epsilon=1.0, columns=["age"])
-    assert list(made.columns) == ["followed: age", "followers: age"]
+    aggregates = ev.aggregate(graph, values, epsilon=1.0, columns=["age"])
+    assert list(aggregates.columns) == ["followed: age", "followers: age"]
 
 
 @pytest.mark.parametrize("units", [[3, 2], [-5, 0], [-(2**63), 0]])
@@ -87,16 +87,16 @@ def test_long_names_of_columns_fit_into_a_ledger(tmp_path):
     names = [f"{'long' * 10}{i}" for i in range(300)]
     ledger = ev.Ledger.create(tmp_path / "a.ledger", epsilon=2)
     values = np.ones((GRAPH.n_nodes, 300))
-    made = ev.aggregate(GRAPH, values, epsilon=1, columns=names, ledger=ledger)
-    assert list(made.columns) == names
-    assert made.provenance.parameters["values"]["columns"] == 300
+    aggregates = ev.aggregate(GRAPH, values, epsilon=1, columns=names, ledger=ledger)
+    assert list(aggregates.columns) == names
+    assert aggregates.provenance.parameters["values"]["columns"] == 300
     assert ledger.account().charged == 1
 
 
 def test_noise_has_the_scale_of_twice_the_bound():
     mechanism = aggregation(GRAPH, VALUES, epsilon=0.5, bound=3.0)
-    made = ev.aggregate(GRAPH, VALUES, epsilon=0.5, bound=3.0, noise=SEEDED)
-    noise = np.abs(made.values - exact(mechanism, GRAPH))
+    aggregates = ev.aggregate(GRAPH, VALUES, epsilon=0.5, bound=3.0, noise=SEEDED)
+    noise = np.abs(aggregates.values - exact(mechanism, GRAPH))
     assert noise.mean() == pytest.approx(2 * 3.0 / 0.5, rel=0.15)
 
 
@@ -105,18 +105,20 @@ def test_noise_has_the_scale_of_twice_the_bound():
     st.sampled_from([1e-3, 0.1, 1.0, 7.3, 1e4]),
 )
 def test_units_of_a_vector_never_exceed_the_most(values, bound):
-    found = NodeVectors.clip(NodeSet.range(3), (), values, bound)
-    assert (found.lengths <= found.most).all()
-    back = sp.csr_array((found.units * found.unit, found.columns, found.starts), shape=(3, 4))
+    vectors = NodeVectors.clip(NodeSet.range(3), (), values, bound)
+    assert (vectors.lengths <= vectors.most).all()
+    back = sp.csr_array(
+        (vectors.units * vectors.unit, vectors.columns, vectors.starts), shape=(3, 4)
+    )
     norms = np.abs(values).sum(axis=1, keepdims=True)
     expected = values * np.minimum(1, bound / np.maximum(norms, bound / 2))
-    assert np.abs(back.toarray() - expected).max() <= 2.1 * found.unit
+    assert np.abs(back.toarray() - expected).max() <= 2.1 * vectors.unit
 
 
 def test_float_sums_that_are_too_long_give_up_a_unit():
     values = np.full((1, 3), 1 / 3) + np.array([0, 0, 1e-16])
-    found = NodeVectors.clip(NodeSet.range(1), (), values * 3, 3.0)
-    assert found.lengths[0] <= found.most
+    vectors = NodeVectors.clip(NodeSet.range(1), (), values * 3, 3.0)
+    assert vectors.lengths[0] <= vectors.most
 
 
 # -- the loss -------------------------------------------------------------------------------------
@@ -175,19 +177,19 @@ def test_what_does_not_fit_is_refused_before_a_charge(tmp_path, values, options,
 
 def test_columns_of_a_table_are_named_and_chosen(tmp_path):
     table = pl.DataFrame({"node": range(200), "a": VALUES[:, 0], "b": VALUES[:, 1]})
-    made = ev.aggregate(GRAPH, table, epsilon=1.0, noise=SEEDED)
-    assert list(made.columns) == ["a", "b"]
-    assert made.table().columns == ["source", "a", "b"]
+    aggregates = ev.aggregate(GRAPH, table, epsilon=1.0, noise=SEEDED)
+    assert list(aggregates.columns) == ["a", "b"]
+    assert aggregates.table().columns == ["source", "a", "b"]
     assert "rows of a, b" in str(ev.aggregate(GRAPH, table, epsilon=1.0))
     chosen = ev.aggregate(GRAPH, table, epsilon=1.0, columns=["b"])
     assert chosen.values.shape == (200, 1)
     with pytest.raises(ParameterError, match="no column 'c'"):
         ev.aggregate(GRAPH, table, epsilon=1.0, columns=["c"])
     for name in ("s.parquet", "s.json"):
-        made.write(tmp_path / name)
+        aggregates.write(tmp_path / name)
         again = ev.Release.read(tmp_path / name)
-        assert again.columns == made.columns
-        assert np.array_equal(again.values, made.values)
+        assert again.columns == aggregates.columns
+        assert np.array_equal(again.values, aggregates.values)
 
 
 def test_everybody_is_charged_once_and_the_same_call_is_free(tmp_path):
@@ -225,9 +227,9 @@ def test_public_embeddings_refuse_what_is_for_the_own_list():
 
 
 def test_directed_public_embeddings_hold_both_directions():
-    made = ev.embed(directed_graph(), model="public", epsilon=1.0, dimension=8)
-    assert made.values.shape == (40, 8)
+    embeddings = ev.embed(directed_graph(), model="public", epsilon=1.0, dimension=8)
+    assert embeddings.values.shape == (40, 8)
     named = ev.embed(directed_graph(), mechanism="aggregation", epsilon=1.0, dimension=8)
-    assert named.provenance.parameters == made.provenance.parameters
+    assert named.provenance.parameters == embeddings.provenance.parameters
     with pytest.raises(ParameterError, match="even for directed"):
         ev.embed(directed_graph(), model="public", epsilon=1.0, dimension=3)

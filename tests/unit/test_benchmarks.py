@@ -74,8 +74,8 @@ def test_classify_has_time_memory_and_ratios_of_every_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def near(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = getattr(classify, function.split(":")[1])(**arguments)
-        return found
+        measured: dict[str, Any] = getattr(classify, function.split(":")[1])(**arguments)
+        return measured
 
     monkeypatch.setattr(classify, "in_child", near)
     asked = Settings(work=tmp_path, tiny=True, max_edges=8_000, rounds_large=1)
@@ -89,11 +89,11 @@ def test_classify_has_time_memory_and_ratios_of_every_size(
 
 
 def _check_contenders(parts: dict[str, Any]) -> None:
-    found = {c["name"]: c for c in parts["exact"]["graphs"][0]["contenders"]}
-    assert {"edgeveil", "scipy, one source", "scipy, block", "networkx"} <= set(found)
-    assert all(c["error"] <= ERROR for c in found.values())
-    assert found["edgeveil"]["times_ours"]["median"] == 1
-    assert found["scipy, block"]["sources_per_call"] == 8
+    contenders = {c["name"]: c for c in parts["exact"]["graphs"][0]["contenders"]}
+    assert {"edgeveil", "scipy, one source", "scipy, block", "networkx"} <= set(contenders)
+    assert all(c["error"] <= ERROR for c in contenders.values())
+    assert contenders["edgeveil"]["times_ours"]["median"] == 1
+    assert contenders["scipy, block"]["sources_per_call"] == 8
     capped = parts["capped"]["graphs"][0]["contenders"]
     assert all(c["l1_from_ours"] < 1e-12 for c in capped if c["kind"] == "peer")
 

@@ -67,16 +67,18 @@ def test_where_the_rule_takes_edge_flipping_it_is_better(model, figure):
     sources = [int(s) for s in np.random.default_rng(0).choice(n, 15, replace=False)]
     exact = personalized_pagerank(graph, sources)
     epsilon = math.log(n / 4)
-    found = []
+    recalls = []
     for mechanism in (
         recommended(epsilon=epsilon, model=model, n_nodes=n),
         recommended(epsilon=epsilon, model=model),
     ):
         rows = run(mechanism, graph, sources)
         best = [np.argsort(-np.stack([a, b]))[:, :100] for a, b in zip(rows, exact, strict=True)]
-        found.append(np.mean([len(np.intersect1d(*pair)) / 100 for pair in best]))
-    assert found[0] > found[1]
-    figure(f"Recall@100 at 4 false edges per node, {model}", f"{found[0]:.3f} over {found[1]:.3f}")
+        recalls.append(np.mean([len(np.intersect1d(*pair)) / 100 for pair in best]))
+    assert recalls[0] > recalls[1]
+    figure(
+        f"Recall@100 at 4 false edges per node, {model}", f"{recalls[0]:.3f} over {recalls[1]:.3f}"
+    )
 
 
 def test_every_mechanism_says_when_to_use_it():

@@ -71,18 +71,18 @@ def test_unlabelled_nodes_are_predicted_from_neighbours(predicted):
 
 def test_directed_graphs_hear_both_directions_apart():
     graph, _ = two_groups(directed=True)
-    found = ev.classify(graph, HALF, epsilon=2.0, noise=SEEDED)
-    assert found.blocks == (
+    predictions = ev.classify(graph, HALF, epsilon=2.0, noise=SEEDED)
+    assert predictions.blocks == (
         *("round 1, followed", "round 1, followers"),
         *("round 2, followed", "round 2, followers"),
     )
-    truth = ["ab"[GROUP[v]] for v in found.nodes]
-    assert np.mean([a == b for a, b in zip(found.classified, truth, strict=True)]) > 0.9
+    truth = ["ab"[GROUP[v]] for v in predictions.nodes]
+    assert np.mean([a == b for a, b in zip(predictions.classified, truth, strict=True)]) > 0.9
 
 
 def test_only_targets_are_predicted():
-    found = ev.classify(GRAPH, HALF, epsilon=1.0, targets=[5, 1], noise=SEEDED)
-    assert list(found.nodes) == [1, 5]
+    predictions = ev.classify(GRAPH, HALF, epsilon=1.0, targets=[5, 1], noise=SEEDED)
+    assert list(predictions.nodes) == [1, 5]
 
 
 def test_several_labels_and_text_ids_work():
@@ -90,9 +90,9 @@ def test_several_labels_and_text_ids_work():
     rows, columns = GRAPH.adjacency().nonzero()
     graph = Graph.from_edges(rows, columns, nodes)
     labels = {f"n{v}": ["all", "ab"[GROUP[v]]] for v in range(0, 300, 3)}
-    found = ev.classify(graph, labels, epsilon=2.0, noise=SEEDED)
-    assert found.classes == ("a", "all", "b")
-    assert {name for name, _ in found.top("n1", 2)} == {"all", "b"}
+    predictions = ev.classify(graph, labels, epsilon=2.0, noise=SEEDED)
+    assert predictions.classes == ("a", "all", "b")
+    assert {name for name, _ in predictions.top("n1", 2)} == {"all", "b"}
 
 
 def test_features_and_prior_are_used_without_the_graph():
@@ -115,11 +115,11 @@ def test_predictions_do_not_depend_on_the_threads(predicted):
 
 def test_progress_is_told_step_by_step_and_changes_nothing(tmp_path, predicted):
     told = []
-    found = ev.classify(
+    predictions = ev.classify(
         GRAPH, HALF, epsilon=2.0, noise=SEEDED, progress=lambda *step: told.append(step)
     )
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert np.array_equal(found.sums, predicted.sums)
+    assert np.array_equal(predictions.sums, predicted.sums)
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=1)
     for progress in (None, lambda done, total: None):
         ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger, progress=progress)
@@ -150,16 +150,16 @@ def test_fresh_noise_differs():
 
 
 def test_the_guarantee_says_what_is_not_protected(tmp_path):
-    found = ev.classify(GRAPH, HALF, epsilon=0.5)
-    assert (found.guarantee.model, found.guarantee.epsilon) == ("public", 0.5)
+    predictions = ev.classify(GRAPH, HALF, epsilon=0.5)
+    assert (predictions.guarantee.model, predictions.guarantee.epsilon) == ("public", 0.5)
     for words in (
         "Anyone may see this",
         "every edge of the graph",
         "Not protected: labels, features and who has a label",
     ):
-        assert words in str(found.guarantee)
-    found.write(tmp_path / "p.json")
-    assert ev.Predictions.read(tmp_path / "p.json").guarantee == found.guarantee
+        assert words in str(predictions.guarantee)
+    predictions.write(tmp_path / "p.json")
+    assert ev.Predictions.read(tmp_path / "p.json").guarantee == predictions.guarantee
 
 
 def test_seeded_predictions_are_marked_not_private(predicted):
@@ -257,19 +257,19 @@ def test_an_interrupted_run_goes_on_with_the_same_noise(tmp_path, monkeypatch):
     ledger, seen, sums_of = ev.Ledger.create(tmp_path / "ledger", epsilon=1), [], []
     real = node_classes.NodeClasses._heard
 
-    def stop_after_round_1(self, noised, known):
+    def stop_after_round_1(self, noised, nodes):
         assert [charge.released for charge in ledger.charges()] == [False]  # charged before noise
         seen.append(noised.values.copy())
         if len(seen) == 1:
             raise KeyboardInterrupt
-        return real(self, noised, known)
+        return real(self, noised, nodes)
 
     monkeypatch.setattr(node_classes.NodeClasses, "_heard", stop_after_round_1)
     with pytest.raises(KeyboardInterrupt):
         ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger)
     monkeypatch.setattr(node_classes.NodeClasses, "_heard", real)
-    made = ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger)
-    sums_of = made.sums[:, 0] * 2  # in half units
+    predictions = ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger)
+    sums_of = predictions.sums[:, 0] * 2  # in half units
     listens = classifier(GRAPH, HALF, epsilon=1.0).data.roles.listeners
     asked = [v not in HALF for v in listens.tolist()]
     assert np.array_equal(seen[0].reshape(len(listens), 2)[asked], sums_of)
@@ -306,15 +306,15 @@ def test_measures_agree_with_scikit_learn(measured):
         assert measured.recall[name] == pytest.approx(right[here].mean())
         assert measured.precision[name] == pytest.approx(here[right].mean())
     assert np.sum(measured.quality.confusion) == 200
-    assert sum(one.nodes for one in measured.quality.calibration) == 200
+    assert sum(bucket.nodes for bucket in measured.quality.calibration) == 200
 
 
 def test_a_class_without_nodes_in_the_sample_has_no_recall():
     from edgeveil.estimate.quality import measure
 
-    found = measure(np.array([[1.0, 0.0]]), np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]]))
-    assert found.recall == (1.0, None)
-    assert found.average_precision == (1.0, None)
+    quality = measure(np.array([[1.0, 0.0]]), np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]]))
+    assert quality.recall == (1.0, None)
+    assert quality.average_precision == (1.0, None)
     assert measure(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))) is None
 
 
@@ -362,12 +362,12 @@ def test_an_explanation_counts_the_classes_it_leaves_out(predicted, more, told):
 def test_a_useless_graph_is_not_used():
     shuffled = np.random.default_rng(1).permutation(2400)
     labels = {int(shuffled[v]): name for v, name in MANY_LABELS.items()}
-    found = ev.classify(MANY, labels, epsilon=0.05, noise=SEEDED)
-    assert not found.uses_graph
-    assert found.weights is None
-    assert np.array_equal(found.probabilities, found.without_graph)
-    assert "did not help" in str(found)
-    assert found.explain(found.nodes[0]).lines[0].from_graph == 0
+    predictions = ev.classify(MANY, labels, epsilon=0.05, noise=SEEDED)
+    assert not predictions.uses_graph
+    assert predictions.weights is None
+    assert np.array_equal(predictions.probabilities, predictions.without_graph)
+    assert "did not help" in str(predictions)
+    assert predictions.explain(predictions.nodes[0]).lines[0].from_graph == 0
 
 
 def test_an_estimator_of_ones_own_on_the_released_sums(measured):

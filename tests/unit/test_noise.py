@@ -52,11 +52,11 @@ def test_streams_are_pinned():
     """Equal in every version and on every machine."""
     root = NoiseSource.from_secret(SECRET)
     seeded = NoiseSource.insecure(42)
-    found = [
+    words = [
         [hex(w) for w in source.words(2).tolist()]
         for source in (root, root.derive("row", 7), seeded, seeded.derive(-1))
     ]
-    assert found == [
+    assert words == [
         ["0x231612753a2f1726", "0x55769fe111f96ce0"],
         ["0xe992fbe26684b19e", "0xf3d56ad6b1b994d4"],
         ["0xed40a031d2c18504", "0xb9f59360ae31ed57"],

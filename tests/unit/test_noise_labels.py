@@ -122,5 +122,5 @@ def test_identity_of_a_mechanism_is_pinned(name):
 def test_noise_of_classification_is_pinned():
     """The first round; the second one depends on floats of a fit."""
     labels = {node: "ab"[node % 2] for node in range(20)}
-    made = ev.classify(a_graph(), labels, epsilon=1.0, noise=NoiseSource.insecure(7))
-    assert digest_of_rows(made.sums[:, 0]) == "02558abab01408e8"
+    predictions = ev.classify(a_graph(), labels, epsilon=1.0, noise=NoiseSource.insecure(7))
+    assert digest_of_rows(predictions.sums[:, 0]) == "02558abab01408e8"

@@ -58,8 +58,8 @@ def test_the_block_of_a_row_is_the_cipher_of_its_name_and_number():
 def test_the_cipher_is_that_of_the_standard():
     """FIPS 197, appendix C.3."""
     cipher = Cipher(algorithms.AES256(SECRET), modes.ECB()).encryptor()
-    found = cipher.update(bytes.fromhex("00112233445566778899aabbccddeeff"))
-    assert found.hex() == "8ea2b7ca516745bfeafc49904b496089"
+    block = cipher.update(bytes.fromhex("00112233445566778899aabbccddeeff"))
+    assert block.hex() == "8ea2b7ca516745bfeafc49904b496089"
 
 
 def test_row_words_do_not_depend_on_batch_or_pieces():
@@ -149,13 +149,13 @@ def test_further_bits_do_not_hang_on_the_chunks(monkeypatch):
     calibration = Calibration(
         step_log2=0, scale=1, epsilon=100.0, coordinates=70, sensitivity=Fraction(1)
     )
-    found = []
+    noised = []
     for chunk in (1 << 14, 33):
         monkeypatch.setattr(_sampler, "CHUNK", chunk)
         rows = np.zeros((6, 70))
         add_laplace_to_rows(rows, calibration, streams(range(6)))
-        found.append(rows)
-    np.testing.assert_array_equal(*found)
+        noised.append(rows)
+    np.testing.assert_array_equal(*noised)
 
 
 def test_rows_without_values_draw_nothing():

@@ -90,9 +90,9 @@ def test_a_ranking_shows_what_the_noise_leaves_open():
 
 def test_suggestions_show_reason_and_chance():
     graph = social_network(100, average_degree=10).graph
-    one = suggest(graph, [3], 1.0)
-    page = Page(one._repr_html_())
-    listed = one.for_member(3)[:10]
+    single = suggest(graph, [3], 1.0)
+    page = Page(single._repr_html_())
+    listed = single.for_member(3)[:10]
     assert page.cells[2::5] == [str(s.node) for s in listed]
     assert page.cells[3::5] == [s.why for s in listed]
     assert page.cells[4::5] == [chance_in_words(s.chance) for s in listed]

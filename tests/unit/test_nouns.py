@@ -15,10 +15,10 @@ GRAPH = ev.datasets.social_network(200, average_degree=10, seed=1).graph
 MADE = ev.suggest(GRAPH, [7, 8], epsilon=4.0, noise=ev.NoiseSource.insecure(0))
 
 
-def everything_said(made: Suggestions) -> str:
-    lines = [line.why for member in made.members for line in made.for_member(member)]
-    remarks = map(made.remark, made.members)
-    return " ".join([*lines, *remarks, made.summary, made._repr_html_()])
+def everything_said(suggestions: Suggestions) -> str:
+    lines = [line.why for member in suggestions.members for line in suggestions.for_member(member)]
+    remarks = map(suggestions.remark, suggestions.members)
+    return " ".join([*lines, *remarks, suggestions.summary, suggestions._repr_html_()])
 
 
 def test_in_words_no_sentence_speaks_of_friends():
@@ -39,9 +39,9 @@ def test_in_words_no_sentence_speaks_of_friends():
 def test_in_words_changes_no_number_and_no_file(tmp_path):
     other = MADE.in_words("numbers,calls,contacts")
     assert "contact" in other.for_member(7)[0].why
-    for name, made in (("a", MADE), ("b", other)):
-        made.write(tmp_path / f"{name}.json")
-        made.write(tmp_path / f"{name}.csv")
+    for name, suggestions in (("a", MADE), ("b", other)):
+        suggestions.write(tmp_path / f"{name}.json")
+        suggestions.write(tmp_path / f"{name}.csv")
     for suffix in (".json", ".csv"):
         a, b = (tmp_path / f"{name}{suffix}" for name in "ab")
         assert a.read_bytes() == b.read_bytes()
@@ -67,7 +67,7 @@ def test_in_words_changes_no_number_and_no_file(tmp_path):
 def test_in_words_reasons_of_directed_lists(words, reasons, own):
     kinds = [Reason.FOLLOWS_YOU, Reason.POPULAR, Reason.COMMON_FRIENDS, *[Reason.POPULAR] * 2]
     columns = [np.arange(5.0)[::-1], np.array([0.0, 0.0, 3.0, 0.0, 0.0]), np.ones(5)]
-    made = Suggestions(
+    suggestions = Suggestions(
         members=(0,),
         nodes=GRAPH.nodes,
         lists=Lists(np.array([0, 5]), np.arange(1, 6), *columns, np.array(kinds, np.int8)),
@@ -76,8 +76,8 @@ def test_in_words_reasons_of_directed_lists(words, reasons, own):
         guarantee=MADE.guarantee,
         provenance=ev.suggest(ev.as_graph([(0, 1), (1, 2)], directed="keep"), [0], 1.0).provenance,
     ).in_words(words)
-    assert [line.why for line in made.for_member(0)][:3] == reasons
-    assert f"with {own}" in made.remark(0)
+    assert [line.why for line in suggestions.for_member(0)][:3] == reasons
+    assert f"with {own}" in suggestions.remark(0)
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,9 @@ def test_mechanism_is_found_by_both_of_its_names(kind):
 
 @pytest.mark.parametrize("name", ["edge-flipping", "EdgeFlipping"])
 def test_rank_by_name_makes_the_mechanism_with_what_is_given(name):
-    made = ev.rank(GRAPH, 7, epsilon=2.0, model="public", mechanism=name)
-    assert made.provenance.mechanism == "edge-flipping"
-    assert made.guarantee.brief == "public, epsilon = 2"
+    ranking = ev.rank(GRAPH, 7, epsilon=2.0, model="public", mechanism=name)
+    assert ranking.provenance.mechanism == "edge-flipping"
+    assert ranking.guarantee.brief == "public, epsilon = 2"
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_rank_by_name_refuses_what_the_mechanism_lacks(given, expected):
 
 
 def test_embed_and_suggest_take_names():
-    made = ev.embed(GRAPH, [7], epsilon=1.0, dimension=8, mechanism="DPInstantEmbedding")
-    assert made.values.shape == (1, 8)
-    made = ev.suggest(GRAPH, [7], epsilon=1.0, mechanism="suggest")
-    assert made.guarantee == ev.suggest(GRAPH, [7], epsilon=1.0).guarantee
+    embeddings = ev.embed(GRAPH, [7], epsilon=1.0, dimension=8, mechanism="DPInstantEmbedding")
+    assert embeddings.values.shape == (1, 8)
+    embeddings = ev.suggest(GRAPH, [7], epsilon=1.0, mechanism="suggest")
+    assert embeddings.guarantee == ev.suggest(GRAPH, [7], epsilon=1.0).guarantee
     directed = ev.as_graph([(0, 1), (1, 2), (2, 0)], directed="keep")
-    made = ev.suggest(directed, [0], 1.0, mechanism="Suggest", knows_followers=True)
-    assert made.guarantee == ev.suggest(directed, [0], 1.0, knows_followers=True).guarantee
+    embeddings = ev.suggest(directed, [0], 1.0, mechanism="Suggest", knows_followers=True)
+    assert embeddings.guarantee == ev.suggest(directed, [0], 1.0, knows_followers=True).guarantee
 
 
 def test_flow_takes_what_as_graph_takes():

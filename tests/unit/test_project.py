@@ -46,7 +46,7 @@ def test_workflows_only_call_commands_that_exist():
 def test_ci_runs_on_the_versions_that_the_package_names():
     tested = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]["test"]
     named = [re.search(r"3\.\d+$", line) for line in PROJECT["classifiers"]]
-    assert tested["strategy"]["matrix"]["python"] == [found[0] for found in named if found]
+    assert tested["strategy"]["matrix"]["python"] == [match[0] for match in named if match]
     assert PROJECT["requires-python"] == f">={tested['strategy']['matrix']['python'][0]}"
 
 
@@ -70,8 +70,10 @@ def test_the_changelog_begins_with_this_version():
     assert len(set(headings)) == len(headings)
     kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
     for version in re.split(r"^## ", text, flags=re.M)[1:]:
-        found = re.findall(r"^### (.+)$", version, re.M)
-        assert found == [kind for kind in kinds if kind in found]  # each once, in this order
+        in_version = re.findall(r"^### (.+)$", version, re.M)
+        assert in_version == [
+            kind for kind in kinds if kind in in_version
+        ]  # each once, in this order
 
 
 def test_every_guarantee_names_a_page_that_the_command_prints(capsys):

@@ -19,8 +19,8 @@ SOURCE = 7
 FRIENDS = set(GRAPH.neighbours(SOURCE).tolist())
 
 
-def nodes(made, k=200):
-    return {node for node, _ in made.top(k)}
+def nodes(ranking, k=200):
+    return {node for node, _ in ranking.top(k)}
 
 
 def test_the_source_and_its_neighbours_can_be_left_out():
@@ -37,18 +37,18 @@ def test_the_source_and_its_neighbours_can_be_left_out():
 
 
 def test_candidates_and_without_combine_and_top_narrows():
-    made = rank(GRAPH, SOURCE, 1.0, candidates=iter([1, 2, 3, SOURCE]), without=iter([2]))
-    assert nodes(made) == {1, 3, SOURCE}
-    assert {n for n, _ in made.top(9, without=[1], candidates=[1, 2, 3])} == {3}
+    ranking = rank(GRAPH, SOURCE, 1.0, candidates=iter([1, 2, 3, SOURCE]), without=iter([2]))
+    assert nodes(ranking) == {1, 3, SOURCE}
+    assert {n for n, _ in ranking.top(9, without=[1], candidates=[1, 2, 3])} == {3}
 
 
 def test_the_masks_travel_with_the_release(tmp_path):
-    made = rank(GRAPH, SOURCE, 1.0, candidates=[1, 2, 3])
+    ranking = rank(GRAPH, SOURCE, 1.0, candidates=[1, 2, 3])
     for suffix in (".parquet", ".json"):
-        made.write(tmp_path / f"r{suffix}")
-        found = Release.read(tmp_path / f"r{suffix}")
-        np.testing.assert_array_equal(found.shown, made.shown)
-        assert found.top(9) == made.only(SOURCE).top(9) == made.top(9)
+        ranking.write(tmp_path / f"r{suffix}")
+        read_back = Release.read(tmp_path / f"r{suffix}")
+        np.testing.assert_array_equal(read_back.shown, ranking.shown)
+        assert read_back.top(9) == ranking.only(SOURCE).top(9) == ranking.top(9)
 
 
 def test_neighbours_are_not_left_out_in_public(tmp_path):
@@ -88,9 +88,9 @@ def test_leaving_out_is_the_same_question_to_a_ledger(tmp_path):
 
 
 def test_rank_has_uncertainty_except_for_edge_flipping(tmp_path):
-    made = rank(GRAPH, SOURCE, 1.0, ledger=Ledger.create(tmp_path / "ledger", epsilon=9))
-    assert made.uncertainty is not None
-    assert made.uncertainty.shape == made.values.shape
+    ranking = rank(GRAPH, SOURCE, 1.0, ledger=Ledger.create(tmp_path / "ledger", epsilon=9))
+    assert ranking.uncertainty is not None
+    assert ranking.uncertainty.shape == ranking.values.shape
     flipped = rank(GRAPH, SOURCE, 8.0)
     assert flipped.provenance.mechanism == "edge-flipping"
     assert flipped.uncertainty is None

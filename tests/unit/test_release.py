@@ -51,31 +51,31 @@ def of(values, sources, columns=None, output="scores", **changes) -> Release:
     )
 
 
-def assert_same(found: Release, expected: Release) -> None:
-    assert found.values.tobytes() == expected.values.tobytes()  # every bit, also of -0.0
-    assert found.values.shape == expected.values.shape
-    assert found.sources == expected.sources
-    assert [type(s) for s in found.sources] == [type(s) for s in expected.sources]
-    assert found.columns == expected.columns
-    assert found.output == expected.output
-    assert found.guarantee == expected.guarantee
-    assert found.provenance == expected.provenance
-    assert str(found) == str(expected)
+def assert_same(actual: Release, expected: Release) -> None:
+    assert actual.values.tobytes() == expected.values.tobytes()  # every bit, also of -0.0
+    assert actual.values.shape == expected.values.shape
+    assert actual.sources == expected.sources
+    assert [type(s) for s in actual.sources] == [type(s) for s in expected.sources]
+    assert actual.columns == expected.columns
+    assert actual.output == expected.output
+    assert actual.guarantee == expected.guarantee
+    assert actual.provenance == expected.provenance
+    assert str(actual) == str(expected)
 
 
 # --- Frozen ---------------------------------------------------------------------------------
 
 
 def test_a_release_is_frozen_and_its_values_are_read_only():
-    made = of([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+    released = of([[1.0, 2.0], [3.0, 4.0]], [0, 1])
     for name in ("values", "sources", "columns", "output", "guarantee", "provenance"):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(made, name, None)
-    for array in (made.values, made.values[0], made.row(1), made.values.T):
+            setattr(released, name, None)
+    for array in (released.values, released.values[0], released.row(1), released.values.T):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
     with pytest.raises(dataclasses.FrozenInstanceError):
-        made.provenance.noise = "x"
+        released.provenance.noise = "x"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -112,9 +112,9 @@ FLOATS = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, 0.1, 1 / 3, -1e-30
     ],
 )
 def test_what_is_written_comes_back_bit_for_bit(suffix, ids, sources, tmp_path):
-    made = of([FLOATS, FLOATS[::-1]], sources, NodeSet.of(ids))
-    made.write(tmp_path / f"r{suffix}")
-    assert_same(Release.read(tmp_path / f"r{suffix}"), made)
+    released = of([FLOATS, FLOATS[::-1]], sources, NodeSet.of(ids))
+    released.write(tmp_path / f"r{suffix}")
+    assert_same(Release.read(tmp_path / f"r{suffix}"), released)
     embedded = of([FLOATS[:4], FLOATS[-4:]], sources, output="embeddings")
     embedded.write(tmp_path / f"e{suffix}")
     assert_same(Release.read(tmp_path / f"e{suffix}"), embedded)
@@ -138,9 +138,9 @@ def test_any_ids_and_any_floats_survive_a_file(tmp_path_factory, ids, suffix, da
     sources = data.draw(st.lists(st.sampled_from(ids), unique=True, min_size=1))
     row = st.lists(st.floats(allow_nan=False), min_size=len(ids), max_size=len(ids))
     values = data.draw(st.lists(row, min_size=len(sources), max_size=len(sources)))
-    made = of(values, sources, NodeSet.of(ids))
-    made.write(path)
-    assert_same(Release.read(path), made)
+    released = of(values, sources, NodeSet.of(ids))
+    released.write(path)
+    assert_same(Release.read(path), released)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -157,19 +157,19 @@ def test_any_ids_and_any_floats_survive_a_file(tmp_path_factory, ids, suffix, da
     ],
 )
 def test_the_guarantee_travels_with_the_file(suffix, changes, tmp_path):
-    made = of([[0.5]], [0], **changes)
-    made.write(tmp_path / f"r{suffix}")
-    found = Release.read(tmp_path / f"r{suffix}").guarantee
-    assert found == made.guarantee
-    assert str(found) == str(made.guarantee)
+    released = of([[0.5]], [0], **changes)
+    released.write(tmp_path / f"r{suffix}")
+    read_back = Release.read(tmp_path / f"r{suffix}").guarantee
+    assert read_back == released.guarantee
+    assert str(read_back) == str(released.guarantee)
 
 
 def test_the_statement_can_be_read_by_people_without_edgeveil(tmp_path):
-    made = of([[0.5, 0.25]], ["b"], NodeSet.of(["a", "b"]))
-    made.write(tmp_path / "r.json")
+    released = of([[0.5, 0.25]], ["b"], NodeSet.of(["a", "b"]))
+    released.write(tmp_path / "r.json")
     label = json.loads((tmp_path / "r.json").read_text())["edgeveil"]
-    assert label["statement"] == str(made.guarantee)
-    made.write(tmp_path / "r.parquet")
+    assert label["statement"] == str(released.guarantee)
+    released.write(tmp_path / "r.parquet")
     frame = pl.read_parquet(tmp_path / "r.parquet")
     assert frame.to_dict(as_series=False) == {"node": ["a", "b"], "score of b": [0.5, 0.25]}
     assert "Not covered" in pl.read_parquet_metadata(tmp_path / "r.parquet")["edgeveil"]
@@ -267,8 +267,8 @@ def _set(tree, at, value, *, delete=False):
 @pytest.mark.parametrize("output", ["scores", "embeddings"])
 def test_damaged_json_raises_only_input_errors(output, tmp_path):
     path = tmp_path / "r.json"
-    made = of([[0.5, 0.1], [1, 2]], [0, 1], output=output)
-    made.write(path)
+    released = of([[0.5, 0.1], [1, 2]], [0, 1], output=output)
+    released.write(path)
     whole = json.loads(path.read_text())
     wrong = [
         None,
@@ -294,13 +294,13 @@ def test_damaged_json_raises_only_input_errors(output, tmp_path):
         for tree in trees:
             path.write_text(json.dumps(tree))
             try:
-                found = Release.read(path)
+                read_back = Release.read(path)
             except InputError:
                 continue
             # What still can be read is a release in its own right.
-            assert found.values.shape == (len(found.sources), len(found.columns))
-            assert found.output in ("scores", "embeddings")
-            assert isinstance(found.guarantee.private, bool)
+            assert read_back.values.shape == (len(read_back.sources), len(read_back.columns))
+            assert read_back.output in ("scores", "embeddings")
+            assert isinstance(read_back.guarantee.private, bool)
 
 
 # (`known_edges` and `scope` are in a file only if they are not their defaults, which promise less)
@@ -342,8 +342,8 @@ def test_a_newer_format_is_refused_with_the_reason(tmp_path):
 
 def test_a_name_with_wildcards_is_a_name(tmp_path):
     for name in ("a[1].parquet", "a*.parquet", "a?.parquet"):
-        made = of([[len(name)]], [0])
-        made.write(tmp_path / name)
+        released = of([[len(name)]], [0])
+        released.write(tmp_path / name)
     for name in ("a[1].parquet", "a*.parquet", "a?.parquet"):
         assert Release.read(tmp_path / name).values[0, 0] == len(name)
 
@@ -352,10 +352,10 @@ def test_a_name_with_wildcards_is_a_name(tmp_path):
 
 
 def test_top_is_best_first_and_ties_go_by_place_in_the_node_set():
-    made = of([[0.2, 0.5, 0.2, -1.0, 0.5]], ["e"], NodeSet.of(["z", "e", "a", "q", "b"]))
-    assert made.top(5) == [("e", 0.5), ("b", 0.5), ("z", 0.2), ("a", 0.2), ("q", -1.0)]
-    assert made.top(3) == made.top(5)[:3]
-    for node, score in made.top(5):
+    released = of([[0.2, 0.5, 0.2, -1.0, 0.5]], ["e"], NodeSet.of(["z", "e", "a", "q", "b"]))
+    assert released.top(5) == [("e", 0.5), ("b", 0.5), ("z", 0.2), ("a", 0.2), ("q", -1.0)]
+    assert released.top(3) == released.top(5)[:3]
+    for node, score in released.top(5):
         assert type(node) is str
         assert type(score) is float
 
@@ -367,19 +367,19 @@ def test_top_is_a_stable_sort(row):
 
 
 def test_top_beyond_the_size_gives_all_and_of_none_nothing():
-    made = of([[0.1, 0.2]], [0])
-    assert len(made.top(100)) == len(made.top()) == 2
-    assert made.top(0) == made.top(-1) == []
+    released = of([[0.1, 0.2]], [0])
+    assert len(released.top(100)) == len(released.top()) == 2
+    assert released.top(0) == released.top(-1) == []
 
 
 def test_top_needs_to_know_whose_row():
-    made = of([[0.1, 0.2], [0.4, 0.3]], [1, 0])
+    released = of([[0.1, 0.2], [0.4, 0.3]], [1, 0])
     with pytest.raises(ParameterError, match="name one with source="):
-        made.top(1)
-    assert made.top(1, source=0) == [(0, 0.4)]
-    assert made.top(1, source=1) == [(1, 0.2)]
+        released.top(1)
+    assert released.top(1, source=0) == [(0, 0.4)]
+    assert released.top(1, source=1) == [(1, 0.2)]
     with pytest.raises(UnknownNodeError, match="no row for 7"):
-        made.top(1, source=7)
+        released.top(1, source=7)
 
 
 def test_embeddings_have_no_ranking():
@@ -403,38 +403,40 @@ def test_str_names_mechanism_shape_and_guarantee():
 
 
 def test_post_processing_keeps_the_guarantee_and_adds_its_step():
-    made = of(np.abs(np.random.default_rng(1).normal(size=(2, 30))), [3, 4], private=False)
-    embedded = made.embed(dimension=5, hash_key="k")
-    assert embedded.guarantee == made.guarantee
-    assert embedded.sources == made.sources
+    released = of(np.abs(np.random.default_rng(1).normal(size=(2, 30))), [3, 4], private=False)
+    embedded = released.embed(dimension=5, hash_key="k")
+    assert embedded.guarantee == released.guarantee
+    assert embedded.sources == released.sources
     assert embedded.values.shape == (2, 5)
     assert embedded.output == "embeddings"
     assert embedded.provenance.mechanism == (
         "push-flow-cap > instant-embedding(dimension=5, hash_key='k')"
     )
-    assert embedded.provenance.parameters == made.provenance.parameters
-    assert made.provenance.mechanism == "push-flow-cap"
+    assert embedded.provenance.parameters == released.provenance.parameters
+    assert released.provenance.mechanism == "push-flow-cap"
     with pytest.raises(ValueError, match="read-only"):
         embedded.values[0, 0] = 1
 
 
 def test_a_ranking_can_leave_nodes_out_or_keep_to_candidates():
     graph = graph_of_pairs(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
-    made = release(graph, NonPrivate(), [2])
-    everybody = [node for node, _ in made.top(6)]
-    assert [n for n, _ in made.top(6, without=[2, 1])] == [n for n in everybody if n not in (1, 2)]
-    assert {n for n, _ in made.top(6, candidates=[0, 5, 2], without=[2])} == {0, 5}
-    assert len(made.top(1, candidates=[0, 5])) == 1
+    released = release(graph, NonPrivate(), [2])
+    everybody = [node for node, _ in released.top(6)]
+    assert [n for n, _ in released.top(6, without=[2, 1])] == [
+        n for n in everybody if n not in (1, 2)
+    ]
+    assert {n for n, _ in released.top(6, candidates=[0, 5, 2], without=[2])} == {0, 5}
+    assert len(released.top(1, candidates=[0, 5])) == 1
     with pytest.raises(UnknownNodeError, match="public nodes"):
-        made.top(3, without=["stranger"])
+        released.top(3, without=["stranger"])
 
 
 # --- Uncertainty ----------------------------------------------------------------------------
 
 
 def uncertain(half, output="scores", sources=(0, 1)) -> Release:
-    made = of([[0.9, 0.5, 0.45], [0.1, 0.3, 0.2]][: len(sources)], sources, output=output)
-    return dataclasses.replace(made, uncertainty=np.asarray(half, dtype=np.float64))
+    released = of([[0.9, 0.5, 0.45], [0.1, 0.3, 0.2]][: len(sources)], sources, output=output)
+    return dataclasses.replace(released, uncertainty=np.asarray(half, dtype=np.float64))
 
 
 PER_SCORE = [[0.1, 0.03, 0.04], [0.0, 0.2, 0.1]]
@@ -444,16 +446,16 @@ PER_ROW = [[0.1], [0.2]]
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("half", [PER_SCORE, PER_ROW])
 def test_uncertainty_travels_and_is_read_only(half, suffix, tmp_path):
-    made = uncertain(half)
-    made.write(tmp_path / f"r{suffix}")
-    found = Release.read(tmp_path / f"r{suffix}")
-    for each in (made, found):
+    released = uncertain(half)
+    released.write(tmp_path / f"r{suffix}")
+    read_back = Release.read(tmp_path / f"r{suffix}")
+    for each in (released, read_back):
         np.testing.assert_array_equal(each.uncertainty, half)
         with pytest.raises(ValueError, match="read-only"):
             each.uncertainty[0, 0] = 1
-    np.testing.assert_array_equal(found.only(1).uncertainty, half[1:])
-    assert found.only(1).ranking(3) == found.ranking(3, source=1)
-    assert found.embed(dimension=4).uncertainty is None
+    np.testing.assert_array_equal(read_back.only(1).uncertainty, half[1:])
+    assert read_back.only(1).ranking(3) == read_back.ranking(3, source=1)
+    assert read_back.embed(dimension=4).uncertainty is None
     assert of([[0.5]], [0]).uncertainty is None
 
 
@@ -481,26 +483,26 @@ def test_a_file_that_lost_part_of_its_uncertainty_is_damaged(tmp_path):
 
 
 def test_a_ranking_tells_places_and_what_the_noise_leaves_open():
-    made = uncertain(PER_SCORE)
-    ranking = made.ranking(3, source=0)
+    released = uncertain(PER_SCORE)
+    ranking = released.ranking(3, source=0)
     assert [(p.place, p.node, p.score) for p in ranking] == [(1, 0, 0.9), (2, 1, 0.5), (3, 2, 0.45)]
     # 0.4 > hypot(0.1, 0.03): apart; 0.05 <= hypot(0.03, 0.04): not
     assert [(p.first, p.last) for p in ranking] == [(1, 1), (2, 3), (2, 3)]
-    assert [(p.first, p.last) for p in made.ranking(1, source=0, without=[0])] == [(1, 2)]
-    assert made.ranking(0, source=0) == made.ranking(-3, source=0) == []
-    assert [p[1:3] for p in made.ranking(9, source=0)] == made.top(9, source=0)
+    assert [(p.first, p.last) for p in released.ranking(1, source=0, without=[0])] == [(1, 2)]
+    assert released.ranking(0, source=0) == released.ranking(-3, source=0) == []
+    assert [p[1:3] for p in released.ranking(9, source=0)] == released.top(9, source=0)
     unknown = of([[0.1, 0.2]], [0]).ranking(1)[0]
     assert (unknown.uncertainty, unknown.first, unknown.last) == (None, None, None)
 
 
 def test_shown_must_fit_and_narrows():
-    made = of([[0.3, 0.2, 0.1]], [0])
+    released = of([[0.3, 0.2, 0.1]], [0])
     for bad in ([True, False], [1, 0, 1], [[True, True, True]]):
         with pytest.raises(ParameterError, match="one truth value per node"):
-            dataclasses.replace(made, shown=np.array(bad))
-    narrowed = made.showing(without=[0]).showing(candidates=[0, 2])
+            dataclasses.replace(released, shown=np.array(bad))
+    narrowed = released.showing(without=[0]).showing(candidates=[0, 2])
     assert narrowed.top(3) == [(2, 0.1)]
-    np.testing.assert_array_equal(narrowed.values, made.values)
+    np.testing.assert_array_equal(narrowed.values, released.values)
     with pytest.raises(ValueError, match="read-only"):
         narrowed.shown[0] = True
 
@@ -535,31 +537,31 @@ def test_temporary_file_is_private_with_a_random_name(tmp_path):
 
 def test_infinity_is_valid_json_and_comes_back(tmp_path):
     graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
-    made = release(graph, NonPrivate(), [0])
-    made.write(tmp_path / "r.json")
+    released = release(graph, NonPrivate(), [0])
+    released.write(tmp_path / "r.json")
 
     def refuse(word):
         raise AssertionError(f"{word} is not JSON")
 
     json.loads((tmp_path / "r.json").read_text(), parse_constant=refuse)
     again = Release.read(tmp_path / "r.json")
-    assert again.guarantee == made.guarantee
+    assert again.guarantee == released.guarantee
     assert not again.guarantee.protects
 
 
 def test_what_one_owner_knows_is_not_hung_on_several_rows():
     graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
-    made = release(graph, TwoHop(epsilon=1.0), [0, 1])
+    released = release(graph, TwoHop(epsilon=1.0), [0, 1])
     with pytest.raises(ParameterError, match="several rows"):
-        made.showing(without=[1])
+        released.showing(without=[1])
     # Which of the two comes first is up to the noise.
-    assert {node for node, _ in made.only(0).showing(without=[1]).top(3)} == {0, 2}
+    assert {node for node, _ in released.only(0).showing(without=[1]).top(3)} == {0, 2}
 
 
 def test_embeddings_come_as_a_sparse_matrix_and_scores_do_not():
     values = np.array([[0.0, 0.5, 0.0], [-1.0, 0.0, 0.0]])
-    made = of(values, ["b", "a"], output="embeddings").to_scipy()
-    assert made.nnz == 2
-    np.testing.assert_array_equal(made.toarray(), values)
+    released = of(values, ["b", "a"], output="embeddings").to_scipy()
+    assert released.nnz == 2
+    np.testing.assert_array_equal(released.toarray(), values)
     with pytest.raises(ParameterError, match="holds scores"):
         of(values, ["b", "a"]).to_scipy()

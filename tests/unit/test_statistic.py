@@ -138,7 +138,7 @@ def test_coordinates_of_all_rounds_count_unless_they_are_whole():
     rounds = [Statistic(near.copy(), ONE, rounds_of="words") for _ in range(2)]
     others = [Statistic(far.copy(), ONE, rounds_of="words") for _ in range(2)]
     assert 4 * float((far - near)[0, 0]) <= 1 + 0.1 * step
-    losses = [largest_loss(one, other)[0] for one, other in zip(rounds, others, strict=True)]
+    losses = [largest_loss(first, second)[0] for first, second in zip(rounds, others, strict=True)]
     assert sum(losses) > ONE.epsilon
     assert total_epsilon(rounds[:1]) == Fraction(1, 2)
     with pytest.raises(ParameterError, match="all rounds count together, 4 so far"):
@@ -214,9 +214,9 @@ def test_bits_lose_what_enumeration_says(total):
     every = list(product([0, 1], repeat=total))
     for x, y in product(every, repeat=2):
         first, second = (Bits(np.flatnonzero(bits), total, loss) for bits in (x, y))
-        found, outcome = largest_loss(first, second)
+        exact, outcome = largest_loss(first, second)
         brute = max(math.log(probability(z, x) / probability(z, y)) for z in every)
-        assert found == pytest.approx(brute, abs=1e-12)
+        assert exact == pytest.approx(brute, abs=1e-12)
         np.testing.assert_array_equal(outcome.values, np.flatnonzero(x))
 
 

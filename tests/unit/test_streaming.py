@@ -61,26 +61,28 @@ MECHANISMS = [
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
 def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_path):
     sources = ALL[3:600:2]
-    one = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
+    single = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
     for threads in (2, 4, 7):
         engine = Local(threads=threads)
         many = release(GRAPH, mechanism, sources, noise=seeded(), engine=engine)
-        assert many.values.tobytes() == one.values.tobytes()
-        if one.uncertainty is not None:
-            assert many.uncertainty.tobytes() == one.uncertainty.tobytes()
+        assert many.values.tobytes() == single.values.tobytes()
+        if single.uncertainty is not None:
+            assert many.uncertainty.tobytes() == single.uncertainty.tobytes()
     folder = release_to(tmp_path / "out", GRAPH, mechanism, sources, noise=seeded())
     whole = folder.read()
-    assert whole.values.tobytes() == one.values.tobytes()
-    assert whole.sources == one.sources
+    assert whole.values.tobytes() == single.values.tobytes()
+    assert whole.sources == single.sources
     assert (
-        (whole.uncertainty is None) == (one.uncertainty is None) == (mechanism.output != "scores")
+        (whole.uncertainty is None)
+        == (single.uncertainty is None)
+        == (mechanism.output != "scores")
     )
-    if one.uncertainty is not None:
-        assert whole.uncertainty.tobytes() == one.uncertainty.tobytes()
-    assert folder.guarantee == one.guarantee
+    if single.uncertainty is not None:
+        assert whole.uncertainty.tobytes() == single.uncertainty.tobytes()
+    assert folder.guarantee == single.guarantee
     assert len(folder.parts) == 2
     assert len(folder) == len(sources)
-    np.testing.assert_array_equal(folder.only(sources[270]).values[0], one.row(sources[270]))
+    np.testing.assert_array_equal(folder.only(sources[270]).values[0], single.row(sources[270]))
     with pytest.raises(UnknownNodeError):
         folder.only(ALL[4])
 
@@ -89,7 +91,7 @@ def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_
 def test_the_same_bits_whatever_is_computed_at_once(mechanism, monkeypatch):
     noise = seeded()
     shared = shared_part(mechanism, GRAPH, noise.derive("shared"))
-    found = []
+    blocks = []
     task = Task(mechanism=mechanism, graph=GRAPH, shared=shared)
     monkeypatch.setattr(runner, "_LANES", 1)
     for at_once in (1, 3, 8, 256):
@@ -97,8 +99,8 @@ def test_the_same_bits_whatever_is_computed_at_once(mechanism, monkeypatch):
         assert runner.rows_at_once(GRAPH.n_nodes) == at_once
         done = task(Part(0, tuple(range(5, 22))), noise.derive("rows"), lambda: None)
         width = b"" if done.uncertainty is None else done.uncertainty.tobytes()
-        found.append((done.rows.tobytes(), width))
-    assert found == [found[0]] * 4
+        blocks.append((done.rows.tobytes(), width))
+    assert blocks == [blocks[0]] * 4
 
 
 def test_the_same_call_again_costs_nothing_in_whichever_form(ledger, tmp_path):
@@ -115,9 +117,9 @@ def test_the_same_call_again_costs_nothing_in_whichever_form(ledger, tmp_path):
 
 
 def test_a_release_in_memory_can_become_a_folder(ledger, tmp_path):
-    made = release(GRAPH, EMBED, ALL[:5], ledger=ledger)
+    released = release(GRAPH, EMBED, ALL[:5], ledger=ledger)
     folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:5], ledger=ledger)
-    assert folder.read().values.tobytes() == made.values.tobytes()
+    assert folder.read().values.tobytes() == released.values.tobytes()
     assert ReleaseFolder.open(tmp_path / "out") == folder
     assert len(ledger.charges()) == 1
 
@@ -136,8 +138,8 @@ def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path
     shutil.copy(tmp_path / "ledger", tmp_path / "copy")
     shutil.copytree(tmp_path / "ledger.artifacts", tmp_path / "copy.artifacts")
     undisturbed = release(GRAPH, EMBED, ALL[:512], ledger=Ledger.open(tmp_path / "copy"))
-    made = release_to(out, GRAPH, EMBED, ALL, ledger=ledger).read()
-    assert made.values[:512].tobytes() == undisturbed.values.tobytes()
+    folder = release_to(out, GRAPH, EMBED, ALL, ledger=ledger).read()
+    assert folder.values[:512].tobytes() == undisturbed.values.tobytes()
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert [charge.n_rows for charge in ledger.charges()] == [256, 256, 256, 132]
 
@@ -204,15 +206,15 @@ def test_a_refused_budget_leaves_no_folder(tmp_path):
 
 def test_changed_or_missing_part_is_refused(ledger, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 256)
-    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
-    made.verify()
-    part = made.path / made.parts[1].name
+    folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    folder.verify()
+    part = folder.path / folder.parts[1].name
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(InputError, match="changed since"):
-        made.verify()
+        folder.verify()
     with pytest.raises(InputError, match="changed since"):
-        made.read()
-    shutil.rmtree(made.path)
+        folder.read()
+    shutil.rmtree(folder.path)
     again = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
     again.verify()
     assert len(ledger.charges()) == 4
@@ -220,28 +222,28 @@ def test_changed_or_missing_part_is_refused(ledger, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
 def test_a_forged_manifest_is_refused(text, tmp_path):
-    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:3])
-    (made.path / "release.json").write_text(text)
+    folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:3])
+    (folder.path / "release.json").write_text(text)
     with pytest.raises(InputError):
-        ReleaseFolder.open(made.path)
+        ReleaseFolder.open(folder.path)
 
 
 def test_a_manifest_without_a_word_on_protection_is_refused(tmp_path):
-    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:3], noise=seeded())
-    manifest = made.path / "release.json"
+    folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:3], noise=seeded())
+    manifest = folder.path / "release.json"
     manifest.write_text(manifest.read_text().replace('"private": false', '"other": false'))
     with pytest.raises(InputError, match="guarantee"):
-        ReleaseFolder.open(made.path)
+        ReleaseFolder.open(folder.path)
 
 
 def test_every_part_is_a_release_for_its_member_only(tmp_path):
-    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL)
-    assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
-    for part in made.parts:
-        path = made.path / part.name
+    folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL)
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    for part in folder.parts:
+        path = folder.path / part.name
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert Release.read(path).guarantee == made.guarantee
-    assert not [p for p in made.path.iterdir() if p.name.startswith(".")]
+        assert Release.read(path).guarantee == folder.guarantee
+    assert not [p for p in folder.path.iterdir() if p.name.startswith(".")]
 
 
 def test_progress_counts_rows_and_ends_with_all(tmp_path):
@@ -277,12 +279,12 @@ def test_blocks_of_a_large_graph_fill_the_kernels_lanes():
 
 def test_folder_refuses_other_length_or_candidates(ledger, tmp_path):
     mechanism, members = Suggest(epsilon=1.0), ALL[:5]
-    made = release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7)
-    assert made.provenance.lists == {"k": 7, "candidates": "all"}
-    assert release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7) == made
-    for how in ({}, {"k": 6}, {"k": 7, "candidates": ALL[:400]}):
+    folder = release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7)
+    assert folder.provenance.lists == {"k": 7, "candidates": "all"}
+    assert release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7) == folder
+    for options in ({}, {"k": 6}, {"k": 7, "candidates": ALL[:400]}):
         with pytest.raises(ParameterError, match="another length or for other candidates"):
-            release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, **how)
+            release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, **options)
     some = {"ledger": ledger, "k": 7, "candidates": ALL[:400]}
     among = release_to(tmp_path / "among", GRAPH, mechanism, members, **some)
     backwards = some | {"candidates": ALL[399::-1]}

@@ -37,16 +37,16 @@ def test_ranges_are_those_of_the_definition(drawn, data):
 def test_equal_scores_are_told_apart_in_one_of_twenty(ratio):
     """The criterion for Laplace noise of two scales: 5 % at most, and not much less."""
     rng = np.random.default_rng(2)
-    one, other = rng.laplace(0, 1, 400_000), rng.laplace(0, 1, 400_000) * ratio
-    apart = np.abs(one - other) > math.hypot(math.log(20), ratio * math.log(20))
+    first, second = rng.laplace(0, 1, 400_000), rng.laplace(0, 1, 400_000) * ratio
+    apart = np.abs(first - second) > math.hypot(math.log(20), ratio * math.log(20))
     assert 0.043 < apart.mean() < 0.0512
 
 
 def test_places_say_what_they_are():
-    found = places(["a", "b"], np.array([3.0, 2.0, 1.9]), np.array([0.1, 0.1, 0.1]))
-    assert found == [Place(1, "a", 3.0, 0.1, 1, 1), Place(2, "b", 2.0, 0.1, 2, 3)]
-    assert str(found[0]) == "1. a: 3 +- 0.1 (this place)"
-    assert str(found[1]) == "2. b: 2 +- 0.1 (places 2 to 3)"
+    ranking = places(["a", "b"], np.array([3.0, 2.0, 1.9]), np.array([0.1, 0.1, 0.1]))
+    assert ranking == [Place(1, "a", 3.0, 0.1, 1, 1), Place(2, "b", 2.0, 0.1, 2, 3)]
+    assert str(ranking[0]) == "1. a: 3 +- 0.1 (this place)"
+    assert str(ranking[1]) == "2. b: 2 +- 0.1 (places 2 to 3)"
     (unknown,) = places(["a"], np.array([3.0]), None)
     assert unknown == Place(1, "a", 3.0, None, None, None)
     assert str(unknown) == "1. a: 3"

@@ -24,11 +24,11 @@ class Thing:
 
 
 def test_value_is_made_once_and_dies_with_its_owner():
-    kept, made = WeakCache(), []
+    kept, calls = WeakCache(), []
     thing, twin = Thing(1), Thing(1)
     for owner in (thing, thing, twin):
-        kept.get(owner, lambda: made.append(1) or len(made))
-    assert len(made) == len(kept) == 2
+        kept.get(owner, lambda: calls.append(1) or len(calls))
+    assert len(calls) == len(kept) == 2
     assert kept.get(twin, lambda: pytest.fail("made twice")) == 2
     del thing, twin, owner
     gc.collect()
@@ -49,16 +49,16 @@ def test_an_address_that_is_used_again_gives_nothing_old():
 
 
 def test_threads_wait_for_the_one_that_makes_it():
-    kept, thing, made = WeakCache(), Thing(1), []
+    kept, thing, calls = WeakCache(), Thing(1), []
 
     def make():
         time.sleep(0.1)  # the others ask meanwhile
-        made.append(1)
-        return len(made)
+        calls.append(1)
+        return len(calls)
 
     threads = [threading.Thread(target=kept.get, args=(thing, make)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == [1]
+    assert calls == [1]

@@ -61,16 +61,16 @@ def two_hop_shares(own, degrees, weights, restart):
     return restart * follow**2 / k, restart * follow + back, far
 
 
-def complete_row(noisy, source, own, known, weights, floor, scale, restart):
+def complete_row(noisy, source, own, estimates, weights, floor, scale, restart):
     """From noisy sums in units of 1 / floor, friends' halved, to a row of PageRank."""
-    degrees, n = known.degrees_seen_by(own), len(noisy)
+    degrees, n = estimates.degrees_seen_by(own), len(noisy)
     if len(own) == 0:
         return prior_row(n, source, own, degrees, restart)
     noisy, scales = noisy.copy(), np.full(n, scale)
     scales[own] = 2 * scale
     mass = weights @ degrees[own]
     grain = weights**2 @ degrees[own] / mass
-    prior = expected_sums(own, degrees, weights, known.grid)
+    prior = expected_sums(own, degrees, weights, estimates.grid)
     noisy[own] *= 2
     belief = 0.01 / (0.01 + (2 * scales[own] ** 2).sum() / mass**2)
     measured = (noisy[own].sum() - prior[own].sum()) / mass
@@ -79,7 +79,7 @@ def complete_row(noisy, source, own, known, weights, floor, scale, restart):
     prior[own] += more
     sums = shrink(noisy, scales, prior, grain)
     sums[source] = weights.sum()
-    return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart, known.grid)
+    return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart, estimates.grid)
 
 
 def shrink(noisy, scales, prior, grain):

@@ -68,9 +68,9 @@ def test_first_words_class_shares_alone_make_nobody_sure() -> None:
     roles = cl.choose_roles(labels)
     alone = cl.first_words(labels, roles, cl.frequencies(labels, 150))
     assert not alone.speaks[100:].any()
-    known = cl.frequencies(labels, 150).copy()
-    known[100] = np.log([0.4, 0.6])  # far from its share of 2 %
-    assert cl.first_words(labels, roles, known).speaks[100:].sum() == 1
+    frequencies = cl.frequencies(labels, 150).copy()
+    frequencies[100] = np.log([0.4, 0.6])  # far from its share of 2 %
+    assert cl.first_words(labels, roles, frequencies).speaks[100:].sum() == 1
 
 
 def test_several_labels_share_the_loudness() -> None:

@@ -26,14 +26,14 @@ def released(seed: int, n: int, m: int, *, followers: bool = False):
     ]
     starts = np.cumsum([0, *map(len, friends)])
     follow = tuple(np.sort(rng.choice(n, rng.integers(0, 6), False)) for _ in sources)
-    known = LocalViews(
+    views = LocalViews(
         sources, np.concatenate(friends), starts, NodeSet.range(n), follow if followers else ()
     )
     tail = [np.sort(rng.choice(n, rng.integers(0, n // 2), False)) for _ in sources]
     sums = [rng.gamma(1.0, 6.0, len(t)) for t in tail]
     return (
         popularity,
-        known,
+        views,
         (np.cumsum([0, *map(len, tail)]), np.concatenate(tail), np.concatenate(sums)),
     )
 
@@ -72,16 +72,18 @@ def test_lists_are_those_of_the_formula(seed, n, m, k, some):
     popularity, views, tail = released(seed, n, min(m, n))
     among = np.arange(0, n, 2) if some else None
     evidence = lists.gather(popularity, views, tail, 0.7)
-    made = lists.make_lists(
+    suggestions = lists.make_lists(
         popularity, views, evidence, 0.7, k, None if among is None else Candidates(among)
     )
     for i in range(len(views.sources)):
-        here = slice(made.starts[i], made.starts[i + 1])
+        here = slice(suggestions.starts[i], suggestions.starts[i + 1])
         expected = oracle(
             popularity, views, i, tail, 0.7, k, None if among is None else set(among.tolist())
         )
-        np.testing.assert_allclose(made.scores[here], [score for score, _ in expected], rtol=1e-5)
-        assert len(set(made.nodes[here].tolist())) == len(expected)
+        np.testing.assert_allclose(
+            suggestions.scores[here], [score for score, _ in expected], rtol=1e-5
+        )
+        assert len(set(suggestions.nodes[here].tolist())) == len(expected)
 
 
 @settings(max_examples=30, deadline=None)
@@ -99,10 +101,10 @@ def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
         )
         starts = tail[0][i : i + 2]
         its = (starts - starts[0], *(column[starts[0] : starts[1]] for column in tail[1:]))
-        made = lists.make_lists(
+        suggestions = lists.make_lists(
             popularity, alone, lists.gather(popularity, alone, its, 1.0), 1.0, 15
         )
-        for mine, theirs in zip(made[1:], whole[1:], strict=True):
+        for mine, theirs in zip(suggestions[1:], whole[1:], strict=True):
             np.testing.assert_array_equal(mine, theirs[whole.starts[i] : whole.starts[i + 1]])
 
 
@@ -128,8 +130,8 @@ def test_a_friend_made_since_then_leaves_the_list():
         lists=np.concatenate([more, views.lists[views.starts[1] :]]),
         starts=views.starts + np.array([0, 1, 1, 1]),
     )
-    made = lists.make_lists(popularity, later, evidence, 1.0, 10)
-    assert first not in made.nodes[: made.starts[1]]
+    suggestions = lists.make_lists(popularity, later, evidence, 1.0, 10)
+    assert first not in suggestions.nodes[: suggestions.starts[1]]
 
 
 def test_followers_are_scored_by_the_likelihood_ratio():
@@ -139,11 +141,11 @@ def test_followers_are_scored_by_the_likelihood_ratio():
     followers = (np.concatenate([np.arange(1, 11), [400, 401]]),)
     views = LocalViews(np.array([0]), friends, np.array([0, 20]), NodeSet.range(n), followers)
     nothing = Evidence(np.array([0, 0]), np.empty(0, np.int32), np.empty(0, np.float32), np.ones(1))
-    made = lists.make_lists(popularity, views, nothing, 1.0, 5)
-    assert made.nodes[:2].tolist() == [400, 401]
-    assert made.reasons.tolist() == [Reason.FOLLOWS_YOU] * 2 + [Reason.POPULAR] * 3
+    suggestions = lists.make_lists(popularity, views, nothing, 1.0, 5)
+    assert suggestions.nodes[:2].tolist() == [400, 401]
+    assert suggestions.reasons.tolist() == [Reason.FOLLOWS_YOU] * 2 + [Reason.POPULAR] * 3
     ratio = (10.5 / 21) / (12.5 / 501)
-    assert made.scores[0] - made.scores[2] == pytest.approx(math.log(ratio))
+    assert suggestions.scores[0] - suggestions.scores[2] == pytest.approx(math.log(ratio))
 
 
 def test_threshold_is_reached_by_the_expected_number():
@@ -169,12 +171,12 @@ def test_lists_with_excluded_pairs_are_filled_up(seed, n, m, k):
     evidence = lists.gather(popularity, views, tail, 0.7)
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, n, (3 * n, 2))
-    made = lists.make_lists(popularity, views, evidence, 0.7, k, Candidates(None, pairs))
+    suggestions = lists.make_lists(popularity, views, evidence, 0.7, k, Candidates(None, pairs))
     whole = lists.make_lists(popularity, views, evidence, 0.7, n)
     hidden = {(member, other) for member, other in pairs.tolist()}
     for i, member in enumerate(views.sources.tolist()):
-        here, there = (slice(*one.starts[i : i + 2]) for one in (made, whole))
-        assert not any((member, node) in hidden for node in made.nodes[here].tolist())
+        here, there = (slice(*part.starts[i : i + 2]) for part in (suggestions, whole))
+        assert not any((member, node) in hidden for node in suggestions.nodes[here].tolist())
         left = [j for j in range(there.start, there.stop) if (member, whole.nodes[j]) not in hidden]
         # Scores, not names: which of several equally popular names is listed depends on k.
-        assert made.scores[here].tolist() == whole.scores[left[:k]].tolist()
+        assert suggestions.scores[here].tolist() == whole.scores[left[:k]].tolist()

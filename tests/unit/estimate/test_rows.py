@@ -43,25 +43,25 @@ def test_degree_floor_equals_the_plain_one(view, epsilon):
     _, friends, degrees, _ = view
     starts, nodes = np.array([0, len(friends)]), NodeSet.range(len(degrees))
     everybody = LocalViews(np.zeros(1), friends.astype(INDEX), starts, nodes)
-    (found,), weights = blocks.two_hop_weights(everybody, degrees, epsilon)
-    np.testing.assert_allclose(weights, np.minimum(found / degrees[friends], 1), atol=2.0**-40)
+    (floor,), weights = blocks.two_hop_weights(everybody, degrees, epsilon)
+    np.testing.assert_allclose(weights, np.minimum(floor / degrees[friends], 1), atol=2.0**-40)
     wanted = plain.best_degree_floor(degrees[friends], len(degrees), epsilon)
-    np.testing.assert_allclose(found, wanted, **SAME)
+    np.testing.assert_allclose(floor, wanted, **SAME)
 
 
 @given(a_view(), st.sampled_from([1.0, 1.5]))
 def test_expected_sums_equal_the_plain_ones(view, factor):
     _, friends, degrees, weights = view
-    known = DegreeEstimates(degrees, factor * degrees, np.ones(len(degrees)), 1.0)
-    found = expected_sums(friends, known, weights)
-    seen = known.degrees_seen_by(friends)
+    estimates = DegreeEstimates(degrees, factor * degrees, np.ones(len(degrees)), 1.0)
+    sums = expected_sums(friends, estimates, weights)
+    seen = estimates.degrees_seen_by(friends)
     # Between points of the grid that differ by rounding only, slopes are not exact.
-    rtol = 1e-12 if np.ptp(known.grid) > 1e-6 * degrees.min() else 1e-9
-    wanted = plain.expected_sums(friends, seen, weights, known.grid)
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=0)
+    rtol = 1e-12 if np.ptp(estimates.grid) > 1e-6 * degrees.min() else 1e-9
+    wanted = plain.expected_sums(friends, seen, weights, estimates.grid)
+    np.testing.assert_allclose(sums, wanted, rtol=rtol, atol=0)
     joined = -np.expm1(-np.outer(seen, seen[friends] / seen.sum())) @ weights
     exact = joined * ((weights @ seen[friends]) / joined.sum())
-    np.testing.assert_allclose(found, exact, rtol=0.04)
+    np.testing.assert_allclose(sums, exact, rtol=0.04)
 
 
 @given(a_view(), st.sampled_from([1e-6, 0.1, 3.0, 1e4]), st.sampled_from([0.01, 1.0]))
@@ -80,9 +80,9 @@ def test_shrunk_sums_and_errors_equal_the_plain_ones(view, scale, grain):
     assert tau == pytest.approx(plain_tau, rel=1e-12, abs=1e-25)
     assert error == pytest.approx(plain_error, rel=1e-12)
     wider, largest = rng.uniform(0, 9, len(sums)), float(weights.sum())
-    about = (sums, prior, prior * grain, scales, tau, wider, largest)
-    off = uncertainty.sums_uncertainty(*about)
-    np.testing.assert_allclose(off, plain.sums_uncertainty(*about), **SAME)
+    arguments = (sums, prior, prior * grain, scales, tau, wider, largest)
+    off = uncertainty.sums_uncertainty(*arguments)
+    np.testing.assert_allclose(off, plain.sums_uncertainty(*arguments), **SAME)
 
 
 @st.composite
@@ -93,7 +93,7 @@ def members(draw):
     if draw(st.booleans()):
         degrees = np.round(degrees)  # several nodes have the least degree
     of_friends = degrees * (1 + rng.exponential(draw(st.sampled_from([0.0, 0.3])), n))
-    known = DegreeEstimates(degrees, of_friends, np.ones(n), 1.0)
+    estimates = DegreeEstimates(degrees, of_friends, np.ones(n), 1.0)
     sources = rng.integers(0, n, draw(st.integers(1, 5)))
     sizes = [draw(st.integers(0, n - 1)) for _ in sources]
     lists = [
@@ -101,27 +101,27 @@ def members(draw):
         for s, k in zip(sources, sizes, strict=True)
     ]
     views = LocalViews(sources, np.concatenate(lists), np.cumsum([0, *sizes]), NodeSet.range(n))
-    return rng, views, lists, known
+    return rng, views, lists, estimates
 
 
 @given(members(), st.sampled_from([0.1, 3.0, 40.0]), st.sampled_from([0.05, 1.0, 300.0]))
 def test_two_hop_rows_equal_the_plain_ones(drawn, epsilon, scale):
-    rng, views, lists, known = drawn
-    n = len(known.degrees)
-    floors, weights = blocks.two_hop_weights(views, known.degrees, epsilon)
+    rng, views, lists, estimates = drawn
+    n = len(estimates.degrees)
+    floors, weights = blocks.two_hop_weights(views, estimates.degrees, epsilon)
     noisy = rng.exponential(1, (len(lists), n)) + rng.laplace(0, scale, (len(lists), n))
     rows = noisy.copy()
-    blocks.complete_rows(rows, views, weights, floors, known, scale, 0.15)
+    blocks.complete_rows(rows, views, weights, floors, estimates, scale, 0.15)
     for i, (source, friends) in enumerate(zip(views.sources, lists, strict=True)):
         if len(friends):
-            floor = plain.best_degree_floor(known.degrees[friends], n, epsilon)
+            floor = plain.best_degree_floor(estimates.degrees[friends], n, epsilon)
             assert floors[i] == pytest.approx(floor, rel=1e-12)
         weight = weights[views.starts[i] : views.starts[i + 1]]
         wanted = plain.complete_row(
-            noisy[i], source, friends, known, weight, floors[i], scale, 0.15
+            noisy[i], source, friends, estimates, weight, floors[i], scale, 0.15
         )
         # The prior of nearly equal degrees is known up to 1e-9, see above.
-        apart = np.ptp(known.degrees_seen_by(friends)) > 1e-6 * known.degrees.min()
+        apart = np.ptp(estimates.degrees_seen_by(friends)) > 1e-6 * estimates.degrees.min()
         np.testing.assert_allclose(
             rows[i], wanted, rtol=0, atol=(1e-11 if apart else 1e-8) * wanted.max()
         )
@@ -129,16 +129,16 @@ def test_two_hop_rows_equal_the_plain_ones(drawn, epsilon, scale):
 
 @given(members(), st.sampled_from([0, 1]))
 def test_prior_rows_and_lifts_equal_the_plain_ones(drawn, known_hops):
-    _, views, lists, known = drawn
-    n = len(known.degrees)
+    _, views, lists, estimates = drawn
+    n = len(estimates.degrees)
     if not known_hops:
         lists = [np.empty(0, dtype=INDEX) for _ in lists]
         views = views._replace(lists=lists[0], starts=np.zeros(len(lists) + 1, dtype=np.int64))
-    rows = blocks.prior_rows(views, known, 0.15, known_hops)
+    rows = blocks.prior_rows(views, estimates, 0.15, known_hops)
     lifts = rows.copy()
-    blocks.over_degrees(lifts, views, known)
+    blocks.over_degrees(lifts, views, estimates)
     for row, lift, source, friends in zip(rows, lifts, views.sources, lists, strict=True):
-        degrees = known.degrees_seen_by(friends)
+        degrees = estimates.degrees_seen_by(friends)
         wanted = plain.prior_row(n, source, friends, degrees, 0.15, known_hops)
         np.testing.assert_allclose(row, wanted, **SAME)
         np.testing.assert_array_equal(lift, row / degrees)
@@ -148,8 +148,10 @@ def test_prior_rows_and_lifts_equal_the_plain_ones(drawn, known_hops):
 def test_shares_equal_the_plain_ones(view):
     _, friends, degrees, weights = view
     mass = float(weights @ degrees[friends])
-    found = two_hop_shares(degrees[friends], mass, 0.15)
-    np.testing.assert_allclose(found, plain.two_hop_shares(friends, degrees, weights, 0.15), **SAME)
+    shares = two_hop_shares(degrees[friends], mass, 0.15)
+    np.testing.assert_allclose(
+        shares, plain.two_hop_shares(friends, degrees, weights, 0.15), **SAME
+    )
     for hops in (0, 1):
-        found = blocks.prior_shares(degrees[friends], 0.15, hops)
-        np.testing.assert_allclose(found, plain.prior_shares(friends, degrees, 0.15, hops), **SAME)
+        shares = blocks.prior_shares(degrees[friends], 0.15, hops)
+        np.testing.assert_allclose(shares, plain.prior_shares(friends, degrees, 0.15, hops), **SAME)

@@ -18,7 +18,7 @@ from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.two_hop import two_hop_sums
 
 
-def known(degrees):
+def estimates_of(degrees):
     return DegreeEstimates(degrees, degrees, np.zeros(len(degrees)), 0.0)
 
 
@@ -32,17 +32,17 @@ def row_of_exact_sums(graph, source, degrees):
     views, weights = graph.neighbours(source), 1 / np.maximum(degrees, 1)
     rows = two_hop_sums(graph, source, weights)[None]
     member = own_list(source, views, graph.n_nodes)
-    complete_rows(rows, member, weights[views], np.ones(1), known(degrees), 1e-9, 0.15)
+    complete_rows(rows, member, weights[views], np.ones(1), estimates_of(degrees), 1e-9, 0.15)
     return rows[0]
 
 
 def test_a_prior_row_is_a_distribution():
     degrees = np.array([3.0, 1.0, 2.0, 2.0])
     for friends, hops in (([1, 2], 1), ([], 1), ([], 0)):
-        (row,) = prior_rows(own_list(0, friends, 4), known(degrees), 0.15, hops)
+        (row,) = prior_rows(own_list(0, friends, 4), estimates_of(degrees), 0.15, hops)
         assert row.sum() == pytest.approx(1)
         assert row.min() >= 0
-    assert prior_rows(own_list(0, [], 4), known(degrees), 0.15)[0, 0] == 1
+    assert prior_rows(own_list(0, [], 4), estimates_of(degrees), 0.15)[0, 0] == 1
 
 
 def test_exact_sums_and_degrees_come_close_to_pagerank():
@@ -52,7 +52,7 @@ def test_exact_sums_and_degrees_come_close_to_pagerank():
     views = graph.neighbours(source)
     exact = personalized_pagerank(graph, [source])[0]
     with_hop = row_of_exact_sums(graph, source, degrees)
-    without = prior_rows(own_list(source, views, 600), known(degrees), 0.15)[0]
+    without = prior_rows(own_list(source, views, 600), estimates_of(degrees), 0.15)[0]
     assert np.abs(with_hop - exact).sum() < 0.7 * np.abs(without - exact).sum()
     assert with_hop.sum() == pytest.approx(1, abs=0.02)
 

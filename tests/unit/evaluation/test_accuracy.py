@@ -24,8 +24,8 @@ def labelled():
 
 def test_accuracy_lies_between_features_alone_and_exact_sums(labelled):
     graph, labels, features = labelled
-    found = evaluate(graph, [0.1, 4.0], labels=labels, features=features)
-    rows = {(row[0], row[1]): row[2] for row in found.rows()}
+    table = evaluate(graph, [0.1, 4.0], labels=labels, features=features)
+    rows = {(row[0], row[1]): row[2] for row in table.rows()}
     assert list(rows) == [
         ("node-classes", 0.1),
         ("node-classes", 4.0),
@@ -37,8 +37,8 @@ def test_accuracy_lies_between_features_alone_and_exact_sums(labelled):
     assert exact > alone + 0.2
     assert rows["node-classes", 0.1] < rows["node-classes", 4.0] <= exact + 0.05
     counts = np.unique(list(labels.values()), return_counts=True)
-    assert found.columns[-1] == f"average precision, {counts[0][counts[1].argmin()]}"
-    assert "FOR THE CURATOR ONLY, NOT PRIVATE" in str(found)
+    assert table.columns[-1] == f"average precision, {counts[0][counts[1].argmin()]}"
+    assert "FOR THE CURATOR ONLY, NOT PRIVATE" in str(table)
 
 
 def test_the_measurement_can_be_repeated(labelled):

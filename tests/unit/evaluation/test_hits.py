@@ -28,8 +28,8 @@ def test_hits_are_the_found_of_those_that_fit_on_the_list():
     def best_three(member):
         return np.array([9.0, 9, 9, 3, 2, 1])  # oneself and friends do not matter
 
-    one = measured.hits(small_split(), [0], best_three, k=1)
-    assert one.tolist() == [1.0]
+    hits = measured.hits(small_split(), [0], best_three, k=1)
+    assert hits.tolist() == [1.0]
     assert measured.hits(small_split(), [0], best_three, k=2).mean() == 0.5
     assert measured.hits(small_split(), [0], lambda s: np.zeros(6), k=1).mean() == pytest.approx(
         2 / 3

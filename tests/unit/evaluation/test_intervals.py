@@ -18,8 +18,8 @@ def _coverage(source_spread, repeat_spread, shared):
             + repeat_spread * rng.standard_normal((1, 12))
             + 0.5 * rng.standard_normal((30, 12))
         )
-        found = estimate(values.mean(axis=1), values.mean(axis=0), shared=shared)
-        covered += found.low <= 0 <= found.high
+        interval = estimate(values.mean(axis=1), values.mean(axis=0), shared=shared)
+        covered += interval.low <= 0 <= interval.high
     return covered / 2000
 
 
@@ -34,8 +34,8 @@ def test_noise_shared_by_all_sources_is_covered_when_it_is_said():
 
 def test_without_spread_the_interval_is_a_point():
     for values in ([0.3], [0.3, 0.3, 0.3]):
-        found = estimate(values)
-        assert found.low == found.high == found.mean == pytest.approx(0.3)
+        interval = estimate(values)
+        assert interval.low == interval.high == interval.mean == pytest.approx(0.3)
 
 
 def test_mean_of_no_values_is_refused():

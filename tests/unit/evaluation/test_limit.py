@@ -40,14 +40,14 @@ def best_of_all_private_lists(prior, friends, epsilon, k):
     n, lists = len(prior), list(combinations(range(len(prior)), k))
     edges = [(v, u) for v in range(n) for u in range(friends)]
     graphs, size = 2 ** len(edges), len(lists)
-    one = np.arange(graphs * size)
+    row = np.arange(graphs * size)
     apart = []
     for e in range(len(edges)):
-        graph, y = np.divmod(one, size)
+        graph, y = np.divmod(row, size)
         other = (graph ^ (1 << e)) * size + y
         apart.append(
-            sp.csr_array((np.ones(len(one)), (one, one)))
-            - np.exp(epsilon) * sp.csr_array((np.ones(len(one)), (one, other)))
+            sp.csr_array((np.ones(len(row)), (row, row)))
+            - np.exp(epsilon) * sp.csr_array((np.ones(len(row)), (row, other)))
         )
     gain = np.zeros((graphs, size))
     for v, chance in enumerate(prior):
@@ -56,7 +56,7 @@ def best_of_all_private_lists(prior, friends, epsilon, k):
     solved = linprog(
         -gain.ravel(),
         A_ub=sp.vstack(apart),
-        b_ub=np.zeros(len(edges) * len(one)),
+        b_ub=np.zeros(len(edges) * len(row)),
         A_eq=sp.kron(sp.eye_array(graphs), np.ones((1, size))),
         b_eq=np.ones(graphs),
     )
@@ -114,46 +114,46 @@ def drawn(rng, strangers, friends, common):
     """
     weights = 1 / np.arange(1, strangers + 1)
     lucky = rng.choice(strangers, p=weights / weights.sum()) + friends + 1
-    known = rng.choice(friends, common, replace=False) + 1
+    shared_friends = rng.choice(friends, common, replace=False) + 1
     degrees = np.maximum(60 * weights, 1).astype(int)
     far = np.repeat(np.arange(strangers) + friends + 1, degrees)
     leaves = np.arange(len(far)) + strangers + friends + 1
     nodes = NodeSet.range(int(leaves[-1]) + 1)
     ends = np.concatenate([np.zeros(friends, dtype=int), np.full(common, lucky), far])
-    others = np.concatenate([np.arange(1, friends + 1), known, leaves])
+    others = np.concatenate([np.arange(1, friends + 1), shared_friends, leaves])
     return HiddenEdges(Graph.from_edges(ends, others, nodes), Graph.from_edges([0], [lucky], nodes))
 
 
 @pytest.mark.parametrize(("epsilon", "common"), [(0.5, 4), (1.0, 3), (1.0, 6)])
 def test_popularity_lists_stay_below_limit_above_old_one(epsilon, common):
     rng = np.random.default_rng(1)
-    found, bound, alike = [], [], []
+    hits, bound, alike = [], [], []
     for _ in range(300):
         split = drawn(rng, 300, 12, common)
         n = split.left.n_nodes
         noisy = measured.common_neighbours(split.left)(0) + rng.laplace(size=n) / epsilon
         scores = np.log(split.left.degrees + 1.0) + epsilon * noisy  # degrees for nothing
-        found.append(measured.hits(split, [0], lambda s, x=scores: x, k=5)[0])
+        hits.append(measured.hits(split, [0], lambda s, x=scores: x, k=5)[0])
         bound.append(measured.limit(split, [0], epsilon, k=5)[0])
         alike.append(min(1, 5 * np.exp(common * epsilon) / (n - 13)))
-    gap = np.array(bound) - found
+    gap = np.array(bound) - hits
     assert gap.mean() > -3 * gap.std() / np.sqrt(len(gap))
-    assert np.mean(found) > 0.4 * np.mean(bound)
+    assert np.mean(hits) > 0.4 * np.mean(bound)
     if np.mean(alike) < 0.3:
-        assert np.mean(found) > np.mean(alike)  # what it was to bound
+        assert np.mean(hits) > np.mean(alike)  # what it was to bound
 
 
 def test_our_lists_stay_below_the_limit_in_every_group():
     graph = social_network(1500, average_degree=20, communities=5, seed=6).graph
     lists = measured.default_mechanisms([0.25, 1.0, 4.0])
     groups = measured.ALL_GROUPS
-    found = {
+    results = {
         (r.scope, r.epsilon, r.mechanism): r
         for r in measured.measure_suggestions("g", graph, lists, groups=groups, per_group=60)
         if r.metric == "hits@20"
     }
-    ours = [key[:2] for key in found if key[2] == "suggest"]
+    ours = [key[:2] for key in results if key[2] == "suggest"]
     assert len(ours) >= 12
     for scope, epsilon in ours:
-        one, bound = (found[scope, epsilon, name] for name in ("suggest", "limit"))
-        assert one.mean - 0.75 * (one.mean - one.low) <= bound.mean
+        hits, bound = (results[scope, epsilon, name] for name in ("suggest", "limit"))
+        assert hits.mean - 0.75 * (hits.mean - hits.low) <= bound.mean

@@ -34,10 +34,10 @@ def graph():
 
 @pytest.fixture(scope="module")
 def history(graph, tmp_path_factory):
-    made = History.create(tmp_path_factory.mktemp("history") / "friends")
+    built_history = History.create(tmp_path_factory.mktemp("history") / "friends")
     for number in range(1, SNAPSHOTS + 1):
-        made.add(_plain(graph, number), date=f"2026-01-{number:02d}")
-    return made
+        built_history.add(_plain(graph, number), date=f"2026-01-{number:02d}")
+    return built_history
 
 
 def _plain(graph, snapshot):
@@ -54,11 +54,11 @@ def test_lists_are_those_of_refresh(graph, tmp_path):
     rule = WindowRule(first=3, least=2, share=0.1, latest=3)
     ledger = ev.Ledger.create(tmp_path / "l.ledger", epsilon=100_000)
     for number in range(1, SNAPSHOTS + 1):
-        made = refresh(
+        refreshed = refresh(
             _plain(graph, number), ledger=ledger, epsilon=100_000, date=f"2026-01-{number:02d}",
             rule=rule,
         )  # fmt: skip
-    theirs = made.suggestions(MEMBERS.tolist(), k=5).lists
+    theirs = refreshed.suggestions(MEMBERS.tolist(), k=5).lists
     *_, ours = _series(graph, 100_000.0, rule, [SNAPSHOTS])
     assert ours.windows.min() > 1
     np.testing.assert_array_equal(ours.lists.starts, theirs.starts)
@@ -81,7 +81,8 @@ def test_base_only_asks_once_and_then_only_new_friends_leave(graph):
     assert set(first.windows) == set(last.windows) == {1}
     for i, member in enumerate(MEMBERS):
         before, after = (
-            one.lists.nodes[one.lists.starts[i] : one.lists.starts[i + 1]] for one in (first, last)
+            hits.lists.nodes[hits.lists.starts[i] : hits.lists.starts[i + 1]]
+            for hits in (first, last)
         )
         kept = before[~np.isin(before, graph.neighbours(member))]
         assert len(kept)
@@ -102,10 +103,10 @@ def test_hidden_edges_keep_first_seen_and_others_stay(graph):
 
 
 def test_evaluate_history_compares_series_with_baselines(history):
-    found = evaluate(history, [1.0, 4.0], sources=20, k=10)
-    assert found.columns[:3] == ["friends", "mechanism", "epsilon"]
-    assert found.columns[3:] == [f"at {number}" for number in range(2, SNAPSHOTS + 1)]
-    lines = {row[:3]: row[3:] for row in found.rows()}
+    table = evaluate(history, [1.0, 4.0], sources=20, k=10)
+    assert table.columns[:3] == ["friends", "mechanism", "epsilon"]
+    assert table.columns[3:] == [f"at {number}" for number in range(2, SNAPSHOTS + 1)]
+    lines = {row[:3]: row[3:] for row in table.rows()}
     assert {key[1] for key in lines} == {"popularity", "base only", "series"}
     everybody = {key[1:]: values for key, values in lines.items() if key[0] == "all"}
     assert set(everybody) == {
@@ -113,8 +114,8 @@ def test_evaluate_history_compares_series_with_baselines(history):
         *((name, epsilon) for name in ("base only", "series") for epsilon in (1.0, 4.0)),
     }
     assert everybody["series", 4.0][-1] > everybody["series", 1.0][-1]
-    assert re.search("FOR THE CURATOR ONLY", str(found))
-    assert evaluate(history, [1.0, 4.0], sources=20, k=10).rows() == found.rows()
+    assert re.search("FOR THE CURATOR ONLY", str(table))
+    assert evaluate(history, [1.0, 4.0], sources=20, k=10).rows() == table.rows()
 
 
 def test_a_directed_history_is_measured_by_whom_members_follow(tmp_path):
@@ -124,9 +125,9 @@ def test_a_directed_history_is_measured_by_whom_members_follow(tmp_path):
     u, v = rng.integers(0, 80, (2, 900))
     for count in (600, 900):
         history.add(ev.Graph.from_edges(u[:count], v[:count], nodes, directed=True))
-    found = evaluate(history, 1.0, sources=10, k=10)
-    assert len(found.columns) == 3 + 2
-    assert all(0 <= cell <= 1 for row in found.rows() for cell in row[3:])
+    table = evaluate(history, 1.0, sources=10, k=10)
+    assert len(table.columns) == 3 + 2
+    assert all(0 <= cell <= 1 for row in table.rows() for cell in row[3:])
 
 
 def test_evaluate_history_refuses_unsuitable_arguments(history, graph, tmp_path):

@@ -16,12 +16,12 @@ SMALL = {"sources": 4, "k": 20, "min_degree": 16, "protocol": "rankings"}
 
 
 @pytest.fixture(scope="module")
-def found():
+def table():
     return evaluate(GRAPH, [0.5, 5], **SMALL)
 
 
-def test_rankings_compare_ours_the_paper_and_baselines(found):
-    rows = {(row[0], row[1]): row[2:] for row in found.rows()}
+def test_rankings_compare_ours_the_paper_and_baselines(table):
+    rows = {(row[0], row[1]): row[2:] for row in table.rows()}
     assert rows["non-private", None] == (1.0, 1.0, 1.0, 1.0)
     for name in ("two-hop", "degree-prior", "push-flow-cap (paper)"):
         assert {loss for label, loss in rows if label == name} == {0.5, 5}
@@ -30,16 +30,16 @@ def test_rankings_compare_ours_the_paper_and_baselines(found):
     assert rows["random", None][0] < 0.3
 
 
-def test_printed_table_says_curator_only(found):
-    for text in (str(found), repr(found), found._repr_html_()):
+def test_printed_table_says_curator_only(table):
+    for text in (str(table), repr(table), table._repr_html_()):
         assert "FOR THE CURATOR ONLY, NOT PRIVATE" in text
         assert "push-flow-cap (paper)" in text
-    assert "#b00020" in found._repr_html_()
-    assert found.to_pandas().attrs["edgeveil"]["statement"].startswith("FOR THE CURATOR")
+    assert "#b00020" in table._repr_html_()
+    assert table.to_pandas().attrs["edgeveil"]["statement"].startswith("FOR THE CURATOR")
 
 
-def test_the_table_has_every_number_with_its_interval(found):
-    frame = found.to_polars()
+def test_the_table_has_every_number_with_its_interval(table):
+    frame = table.to_polars()
     assert frame.columns == [
         *("mechanism", "epsilon", "metric", "scope"),
         *("mean", "low", "high", "n_sources", "repeats"),
@@ -47,15 +47,15 @@ def test_the_table_has_every_number_with_its_interval(found):
     assert set(frame["metric"]) == {"recall@20", "ndcg@20"}
     assert (frame["low"] <= frame["mean"]).all()
     assert (frame["mean"] <= frame["high"]).all()
-    assert found.to_pandas().shape == frame.shape
-    shown = {row[:2]: row[2] for row in found.rows()}
+    assert table.to_pandas().shape == frame.shape
+    shown = {row[:2]: row[2] for row in table.rows()}
     chosen = frame.filter(metric="recall@20", scope="all", mechanism="two-hop", epsilon=5.0)
     assert chosen["mean"].item() == shown["two-hop", 5.0]
 
 
-def test_evaluate_is_repeatable_and_takes_one_epsilon(found):
+def test_evaluate_is_repeatable_and_takes_one_epsilon(table):
     again = evaluate(GRAPH, 5, **SMALL)
-    assert [r for r in again.rows() if r[1] == 5] == [r for r in found.rows() if r[1] == 5]
+    assert [r for r in again.rows() if r[1] == 5] == [r for r in table.rows() if r[1] == 5]
 
 
 def test_own_mechanisms_even_of_one_name():
@@ -142,18 +142,18 @@ def test_what_mechanisms_give_decides_what_is_measured():
         evaluate(GRAPH, mechanisms=[Suggest(epsilon=1), TwoHop(epsilon=1)], protocol="suggestions")
 
 
-def test_figure_1_of_any_graph_in_one_line(found, tmp_path):
-    figure = found.plot(tmp_path / "figure.svg")
+def test_figure_1_of_any_graph_in_one_line(table, tmp_path):
+    figure = table.plot(tmp_path / "figure.svg")
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["recall@20, all", "ndcg@20, all", "recall@20, non-neighbours"]
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
     assert list(lines["two-hop"].get_xdata()) == [0.5, 5]
-    means = {r.epsilon: r.mean for r in found.results if r.mechanism == "two-hop"}
-    shown = {(r[0], r[1]): r[2] for r in found.rows()}
+    means = {r.epsilon: r.mean for r in table.results if r.mechanism == "two-hop"}
+    shown = {(r[0], r[1]): r[2] for r in table.rows()}
     assert lines["two-hop"].get_ydata()[1] == shown["two-hop", 5.0]
     assert set(means) == {0.5, 5}
     assert set(lines["random"].get_ydata()) == {shown["random", None]}
-    assert set(lines) == {row[0] for row in found.rows()}
+    assert set(lines) == {row[0] for row in table.rows()}
     assert "not private" in figure.get_suptitle()
     assert (tmp_path / "figure.svg").read_text().startswith("<?xml")
 
@@ -168,7 +168,7 @@ def test_the_figure_of_lists_has_a_panel_for_every_degree_group():
     ]
 
 
-def test_without_matplotlib_the_figure_says_what_to_install(found, monkeypatch):
+def test_without_matplotlib_the_figure_says_what_to_install(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(EdgeveilError, match=r"pip install 'edgeveil\[plot\]'"):
-        found.plot()
+        table.plot()

@@ -45,8 +45,8 @@ def graph():
 def test_a_repeat_is_the_release_with_the_same_noise(graph, mechanism):
     sources = [3, 77, 150]
     for repeat, (rows, _) in enumerate(releases(graph, mechanism, sources, 2, NOISE)):
-        made = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat))
-        assert np.array_equal(rows, made.values)
+        released = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat))
+        assert np.array_equal(rows, released.values)
 
 
 def test_all_scopes_by_hand(graph):
@@ -57,19 +57,19 @@ def test_all_scopes_by_hand(graph):
         rows = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat)).values
         stream = NOISE.derive("degrees", repeat)
         [degrees] = randomise(next(DegreePrior(epsilon=2).shared(graph)), stream).values
-        found = {("recall@10", s): [] for s in ("all", "non-neighbours", "lift")}
+        expected = {("recall@10", s): [] for s in ("all", "non-neighbours", "lift")}
         for source, truth, row in zip(sources, exact, rows, strict=True):
             others = np.setdiff1d(np.arange(300), [source, *graph.neighbours(source)])
-            known = others[graph.degrees[others] >= 20]
-            found["recall@10", "all"] += [top_k_metrics(truth, row, 10)[0][0]]
-            found["recall@10", "non-neighbours"] += [
+            popular = others[graph.degrees[others] >= 20]
+            expected["recall@10", "all"] += [top_k_metrics(truth, row, 10)[0][0]]
+            expected["recall@10", "non-neighbours"] += [
                 top_k_metrics(truth[others], row[others], 10)[0][0]
             ]
             # No degrees are released with the scores: noisy ones of the same epsilon.
-            lift = truth[known] / graph.degrees[known]
-            scores = row[known] / np.maximum(degrees[known], 20)
-            found["recall@10", "lift"] += [top_k_metrics(lift, scores, 10)[0][0]]
-        for key, values in found.items():
+            lift = truth[popular] / graph.degrees[popular]
+            scores = row[popular] / np.maximum(degrees[popular], 20)
+            expected["recall@10", "lift"] += [top_k_metrics(lift, scores, 10)[0][0]]
+        for key, values in expected.items():
             assert measured.scores[key][:, repeat].mean() == pytest.approx(np.mean(values))
     assert measured.scores["ndcg@10", "all"][0].mean() == pytest.approx(
         np.mean(
@@ -107,9 +107,9 @@ def test_lift_divides_by_released_degrees_only(graph):
         def estimate(self, noised, shared, own):
             return personalized_pagerank(graph, own.sources)
 
-    found = measure_ranking(graph, WithDegrees(epsilon=1), [8], repeats=1, noise=NOISE, k=20)
-    assert found.scores["recall@20", "lift"][0].mean() == 1
-    assert found.shared
+    measurement = measure_ranking(graph, WithDegrees(epsilon=1), [8], repeats=1, noise=NOISE, k=20)
+    assert measurement.scores["recall@20", "lift"][0].mean() == 1
+    assert measurement.shared
 
 
 def test_lift_is_the_same_with_and_without_released_degrees(graph):
@@ -126,25 +126,27 @@ def test_lift_is_the_same_with_and_without_released_degrees(graph):
     options = {"repeats": 3, "noise": NOISE, "k": 20}
     sources = range(0, 300, 10)
     for epsilon, low, high in ((0.5, 0.5, 0.95), (20.0, 0.97, 1)):
-        found = [
+        lifts = [
             measure_ranking(graph, kind(epsilon=epsilon), sources, **options)
             .estimate("recall@20", "lift")
             .mean
             for kind in (Scores, ScoresAlone)
         ]
-        assert found[0] == pytest.approx(found[1], abs=0.05)
-        assert low <= min(found) <= max(found) <= high
+        assert lifts[0] == pytest.approx(lifts[1], abs=0.05)
+        assert low <= min(lifts) <= max(lifts) <= high
 
 
 def test_lift_of_edge_flipping_divides_by_flipped_degrees(graph):
     mechanism = EdgeFlipping(epsilon=3)
-    found = measure_ranking(graph, mechanism, [8], repeats=1, noise=NOISE, k=20)
+    measurement = measure_ranking(graph, mechanism, [8], repeats=1, noise=NOISE, k=20)
     [(rows, shared)] = releases(graph, mechanism, [8], 1, NOISE)
     others = np.setdiff1d(np.arange(300), [8, *graph.neighbours(8)])
-    known = others[graph.degrees[others] >= 20]
-    scores = rows[0][known] / np.maximum(shared.degrees[known], 20)
-    truth = personalized_pagerank(graph, [8])[0][known] / graph.degrees[known]
-    assert found.scores["recall@20", "lift"][0].mean() == top_k_metrics(truth, scores, 20)[0][0]
+    popular = others[graph.degrees[others] >= 20]
+    scores = rows[0][popular] / np.maximum(shared.degrees[popular], 20)
+    truth = personalized_pagerank(graph, [8])[0][popular] / graph.degrees[popular]
+    assert (
+        measurement.scores["recall@20", "lift"][0].mean() == top_k_metrics(truth, scores, 20)[0][0]
+    )
 
 
 def test_blocks_of_sources_add_up(graph):

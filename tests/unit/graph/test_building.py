@@ -28,8 +28,8 @@ SMALL = 3_000  # bytes: a dozen rows a piece, a few hundred keys a group
 
 def described(place: Path) -> dict[str, Any]:
     """What graph.json says."""
-    about: dict[str, Any] = json.loads((place / "graph.json").read_text())
-    return about
+    description: dict[str, Any] = json.loads((place / "graph.json").read_text())
+    return description
 
 
 def assert_like_one_file(built: Path, whole: Path, **options: Any) -> None:
@@ -71,9 +71,9 @@ def test_parts_of_several_formats_are_one_graph(tmp_path, parts, directed, memor
 
 
 def test_the_order_of_parts_is_of_no_consequence(tmp_path, parts):
-    one = build_graph(parts, tmp_path / "one", memory=SMALL)
+    forwards = build_graph(parts, tmp_path / "one", memory=SMALL)
     other = build_graph(parts[::-1], tmp_path / "other", memory=SMALL)
-    assert described(one) == described(other)
+    assert described(forwards) == described(other)
 
 
 @pytest.mark.parametrize("nodes", [NodeSet.range(120), list(range(119, -1, -1))])
@@ -143,8 +143,8 @@ def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monke
         if not place.exists():
             build_graph(parts, place, memory=SMALL)
         assert_like_one_file(place, tmp_path / "whole.csv")
-        for made in (place, tmp_path / "from one file", tmp_path / ".graph.building"):
-            shutil.rmtree(made, ignore_errors=True)
+        for folder in (place, tmp_path / "from one file", tmp_path / ".graph.building"):
+            shutil.rmtree(folder, ignore_errors=True)
         last += 1 if last < 12 else 7
     assert len(seen) > 12
 
@@ -175,8 +175,8 @@ def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
 
     with pytest.raises(KeyboardInterrupt):
         build_graph(parts, tmp_path / "graph", progress=stop)
-    about = [(path, path.stat()) for path in parts]
-    for path, was in about:  # as long as before, at the same time, and no longer readable
+    files = [(path, path.stat()) for path in parts]
+    for path, was in files:  # as long as before, at the same time, and no longer readable
         path.write_bytes(b"?" * was.st_size)
         os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
     assert_like_one_file(build_graph(parts, tmp_path / "graph"), tmp_path / "whole.csv")
@@ -214,10 +214,10 @@ def test_two_processes_do_not_build_one_graph(tmp_path, parts):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="folders have no such rights")
-@pytest.mark.parametrize("how", ["readable for others", "a link"])
-def test_a_folder_that_somebody_laid_out_is_not_written_to(tmp_path, parts, how):
+@pytest.mark.parametrize("kind", ["readable for others", "a link"])
+def test_a_folder_that_somebody_laid_out_is_not_written_to(tmp_path, parts, kind):
     place = tmp_path / ".graph.building"
-    if how == "a link":
+    if kind == "a link":
         (tmp_path / "elsewhere").mkdir(mode=0o700)
         place.symlink_to(tmp_path / "elsewhere")
     else:
@@ -298,9 +298,9 @@ def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
     groups, deal = [], building.scatter_pairs
 
     def counted(pairs, n, shift, counts, *, first, directed):
-        made = deal(pairs, n, shift, counts, first=first, directed=directed)
-        groups.append((first, len(counts), made.keys.nbytes))
-        return made
+        dealt = deal(pairs, n, shift, counts, first=first, directed=directed)
+        groups.append((first, len(counts), dealt.keys.nbytes))
+        return dealt
 
     monkeypatch.setattr(building, "scatter_pairs", counted)
     built = build_graph(parts, tmp_path / "graph", memory=SMALL)
@@ -343,12 +343,12 @@ def test_memory_is_bounded_where_reading_at_once_takes_more(tmp_path):
     pl.DataFrame({"a": ends[0], "b": ends[1]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"a": ends[0, :999], "b": ends[1, :999]}).write_parquet(tmp_path / "b.parquet")
     grown = {}
-    for how in ("built", "listed", "at once"):
-        files = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / how]
+    for options in ("built", "listed", "at once"):
+        files = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / options]
         done = subprocess.run(
-            [sys.executable, "-c", _PEAK, how, *files],
+            [sys.executable, "-c", _PEAK, options, *files],
             capture_output=True, text=True, check=True, timeout=120,
         )  # fmt: skip
-        grown[how] = int(done.stdout)
+        grown[options] = int(done.stdout)
     # 85 to 101 MB were seen under the limit of 48 (libraries and buffers beside it), 367 at once.
     assert max(grown["built"], grown["listed"]) < 150 < 250 < grown["at once"], grown

@@ -28,8 +28,8 @@ from edgeveil.graph.read import read_graph
     ],
 )
 def test_likely_pair_is_found_by_the_words_of_names(names, pair):
-    found = likely_pair(names.split(","))
-    assert found == (None if pair is None else tuple(pair.split()))
+    suggested = likely_pair(names.split(","))
+    assert suggested == (None if pair is None else tuple(pair.split()))
 
 
 @pytest.mark.parametrize(

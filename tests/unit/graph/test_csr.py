@@ -36,9 +36,9 @@ def rows_by_scipy(u, v, n):
 
 
 def is_same(u, v, n):
-    found, expected = rows_of_pairs(u, v, n), rows_by_scipy(u, v, n)
-    assert found.indices.dtype == np.int32
-    return all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+    actual, expected = rows_of_pairs(u, v, n), rows_by_scipy(u, v, n)
+    assert actual.indices.dtype == np.int32
+    return all(np.array_equal(a, b) for a, b in zip(actual, expected, strict=True))
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def test_many_entries_give_the_rows_of_scipy(as_if_large, n, kind, bucket):
 def test_the_highest_node_of_the_largest_graph_fits_into_a_key():
     n = _csr.MOST_NODES
     bits = (n - 1).bit_length()
-    made = _csr._one_bucket(np.array([0, n - 1]), np.array([n - 1, n - 2]), bits)
-    keys = np.sort(made.keys)
+    bucket = _csr._one_bucket(np.array([0, n - 1]), np.array([n - 1, n - 2]), bits)
+    keys = np.sort(bucket.keys)
     assert (keys >> (bits + 1)).tolist() == [0, n - 2, n - 1, n - 1]
     assert (keys >> 1 & (1 << bits) - 1).tolist() == [n - 1, n - 1, 0, n - 2]
     with pytest.raises(InputError, match="too many"):
@@ -102,14 +102,14 @@ def test_compiled_loops_equal_numpy(as_if_large, directed):
     assert loops == (u == v).sum()
     pairs = [(u[:150], v[:150]), (u[150:], v[150:])]
     for cuts in ([0, len(counts)], [0, 1, 7, len(counts)]):
-        found = []
+        keys = []
         for first, last in pairwise(cuts):
-            made = _csr.scatter_pairs(
+            buckets = _csr.scatter_pairs(
                 pairs, 50, shift, counts[first:last], first=first, directed=directed
             )
-            bucket = np.repeat(np.arange(first, last), np.diff(made.starts)).astype(np.uint64)
-            found.append(made.keys + (bucket << (shift + bits + 1)))
-        assert np.array_equal(np.sort(np.concatenate(found)), np.sort(whole.keys))
+            bucket = np.repeat(np.arange(first, last), np.diff(buckets.starts)).astype(np.uint64)
+            keys.append(buckets.keys + (bucket << (shift + bits + 1)))
+        assert np.array_equal(np.sort(np.concatenate(keys)), np.sort(whole.keys))
 
 
 def test_loops_stay_within_their_arrays():
@@ -157,13 +157,13 @@ def test_an_index_outside_is_found_wherever_it_is(as_if_large, kind, bad, side, 
 
 def test_empty_input_gives_empty_rows(as_if_large):
     none = np.empty(0, dtype=np.int64)
-    one = np.zeros(1, dtype=np.int64)
+    zero = np.zeros(1, dtype=np.int64)
     assert [len(part) for part in rows_of_pairs(none, none, 3)[:2]] == [4, 0]
     assert rows_of_pairs(none, none, 0).indptr.tolist() == [0]
-    assert rows_of_pairs(one, one, 0) is None
+    assert rows_of_pairs(zero, zero, 0) is None
     as_if_large()
-    assert rows_of_pairs(one, one, 0) is None
-    assert rows_of_pairs(one, one, 1)[1:] == (pytest.approx([]), 1, 0, 0)
+    assert rows_of_pairs(zero, zero, 0) is None
+    assert rows_of_pairs(zero, zero, 1)[1:] == (pytest.approx([]), 1, 0, 0)
 
 
 def test_a_large_graph_says_the_same_words(as_if_large):
@@ -204,7 +204,7 @@ def test_kept_directions_give_the_rows_of_scipy(as_if_large, large, kind):
     kept = u != v
     arcs = sp.coo_array((np.ones(kept.sum(), dtype=bool), (u[kept], v[kept])), shape=(n, n)).tocsr()
     arcs.sum_duplicates()
-    found = rows_of_pairs(u, v, n, directed=True)
-    assert np.array_equal(found.indptr, arcs.indptr)
-    assert np.array_equal(found.indices, arcs.indices)
-    assert found[2:] == (int((~kept).sum()), int(kept.sum()) - arcs.nnz, 0)
+    rows = rows_of_pairs(u, v, n, directed=True)
+    assert np.array_equal(rows.indptr, arcs.indptr)
+    assert np.array_equal(rows.indices, arcs.indices)
+    assert rows[2:] == (int((~kept).sum()), int(kept.sum()) - arcs.nnz, 0)

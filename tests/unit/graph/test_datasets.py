@@ -107,10 +107,10 @@ def test_everybody_has_a_name_of_its_own(default):
 
 
 def test_a_seed_decides_the_network():
-    one, same, other = (social_network(300, average_degree=8, seed=s) for s in (1, 1, 2))
-    assert one.graph == same.graph
-    assert (one.labels != same.labels).nnz == 0
-    assert one.graph != other.graph
+    network, same, other = (social_network(300, average_degree=8, seed=s) for s in (1, 1, 2))
+    assert network.graph == same.graph
+    assert (network.labels != same.labels).nnz == 0
+    assert network.graph != other.graph
 
 
 @pytest.mark.parametrize(

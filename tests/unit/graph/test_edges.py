@@ -81,7 +81,7 @@ def test_the_lowest_and_the_highest_integer_are_indexed():
 def test_names_are_indexed_in_the_order_of_code_points():
     rng = np.random.default_rng(2)
     first, second = (pl.Series([f"é{i}" for i in rng.integers(0, 900, 4000)]) for _ in "ab")
-    found = indexed_in_order(first, second)
-    assert found.ids.to_list() == sorted({*first, *second})
-    assert found.ids.gather(found.first).to_list() == first.to_list()
-    assert found.ids.gather(found.second).to_list() == second.to_list()
+    indexed = indexed_in_order(first, second)
+    assert indexed.ids.to_list() == sorted({*first, *second})
+    assert indexed.ids.gather(indexed.first).to_list() == first.to_list()
+    assert indexed.ids.gather(indexed.second).to_list() == second.to_list()

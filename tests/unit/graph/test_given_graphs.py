@@ -69,8 +69,8 @@ def test_release_or_ledger_as_graph_is_refused(tmp_path):
 
 
 def test_measuring_and_fitting_read_what_they_are_given(given):
-    found = evaluate(given, mechanisms=DegreePrior(epsilon=1), sources=2, k=5, min_degree=3)
-    assert "degree-prior" in {row[0] for row in found.rows()}
+    table = evaluate(given, mechanisms=DegreePrior(epsilon=1), sources=2, k=5, min_degree=3)
+    assert "degree-prior" in {row[0] for row in table.rows()}
     fitted = PrivateEmbedding(dimension=8).fit(given)
     assert fitted.embedding_.shape == (60, 8)
     assert fitted.n_features_in_ == 60
@@ -97,7 +97,7 @@ def test_a_name_or_a_class_is_no_mechanism_and_that_is_said(wrong):
 
 
 def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path):
-    made = rank(GRAPH, 7, epsilon=1)
+    ranking = rank(GRAPH, 7, epsilon=1)
     with pytest.raises(FileNotFoundError) as caught:
-        made.write(tmp_path / "nowhere" / "r.csv")
+        ranking.write(tmp_path / "nowhere" / "r.csv")
     assert caught.value.filename == str(tmp_path / "nowhere" / "r.csv")

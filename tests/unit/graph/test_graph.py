@@ -124,10 +124,10 @@ def test_an_undirected_graph_has_one_kind_of_degree():
 
 
 def test_directed_graph_differs_from_undirected_same_arrays():
-    one = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
-    other = Graph(one.indptr, one.indices, one.nodes, directed=True)
-    assert other != one
-    assert other.fingerprint != one.fingerprint
+    undirected = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    directed = Graph(undirected.indptr, undirected.indices, undirected.nodes, directed=True)
+    assert directed != undirected
+    assert directed.fingerprint != undirected.fingerprint
 
 
 def test_flipped_arc_changes_one_direction_only():

@@ -63,9 +63,9 @@ def test_repeated_ids_of_a_node_list_are_named():
 def test_leftover_carriage_returns_end_lines(tmp_path, ends):
     path, nodes = tmp_path / "edges.csv", tmp_path / "nodes.txt"
     for ids in ((1, 2, 3), ("ann", "bob", "cem")):
-        one, two, three = ids
-        path.write_bytes(f"{one},{two},1{ends}{two},{three},1{ends}".encode())
-        nodes.write_bytes(f"{one}{ends}{two}{ends}{three}{ends}".encode())
+        first, second, third = ids
+        path.write_bytes(f"{first},{second},1{ends}{second},{third},1{ends}".encode())
+        nodes.write_bytes(f"{first}{ends}{second}{ends}{third}{ends}".encode())
         graph = read_graph(path, nodes=nodes)
         assert list(graph.nodes) == list(ids)
         assert graph.degrees.tolist() == [1, 2, 1]

@@ -17,9 +17,9 @@ NAMED = NodeSet.of(["ann", "bob", "7", "007"])
 
 
 def labels_of(given, nodes=FIVE):
-    found = read_labels(given, nodes)
-    parts = np.split(found.of, found.starts[1:-1])
-    return [[found.classes[c] for c in part] for part in parts]
+    labels = read_labels(given, nodes)
+    parts = np.split(labels.of, labels.starts[1:-1])
+    return [[labels.classes[c] for c in part] for part in parts]
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ def test_many_ids_are_found_as_one_by_one(ids, others, dice):
         for among in ([*asked, stranger, *asked], [stranger]):
             with pytest.raises(UnknownNodeError) as many:
                 nodes.indices(among)
-            with pytest.raises(UnknownNodeError) as one:
+            with pytest.raises(UnknownNodeError) as single:
                 nodes.index(stranger)
-            assert str(many.value) == str(one.value)
+            assert str(many.value) == str(single.value)
 
 
 @pytest.mark.parametrize("stranger", ["2", 2.0, True, None, 2**70, np.uint64(2**63), "b\0"])

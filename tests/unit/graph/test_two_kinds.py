@@ -47,9 +47,9 @@ def test_columns_named_for_one_kind_are_read(tmp_path, head):
 def test_many_edges_whose_columns_share_no_id_are_refused(tmp_path):
     path = write(tmp_path / "e.csv", pairs(20, 100))
     for read in (
-        lambda **how: read_graph(path, **how),
-        lambda **how: as_graph(pairs(20, 100), **how),
-        lambda **how: open_graph(build_graph(path, tmp_path / "g", overwrite=True, **how)),
+        lambda **options: read_graph(path, **options),
+        lambda **options: as_graph(pairs(20, 100), **options),
+        lambda **options: open_graph(build_graph(path, tmp_path / "g", overwrite=True, **options)),
     ):
         with pytest.raises(InputError, match=r"the two columns share no id.*two kinds of nodes"):
             read()
@@ -74,10 +74,10 @@ def test_stars_are_never_refused(tmp_path):
 def test_history_of_two_kinds_is_refused(tmp_path):
     path = tmp_path / "e.csv"
     path.write_text("user,item,at\n1,2,2026-01-01\n2,3,2026-01-02\n")
-    how = {"time": "at", "periods": ["2026-02-01"]}
+    options = {"time": "at", "periods": ["2026-02-01"]}
     with pytest.raises(InputError, match="two kinds of nodes"):
-        History.from_edges(tmp_path / "h", path, **how)
-    assert len(History.from_edges(tmp_path / "h", path, one_kind=True, **how).nodes) == 3
+        History.from_edges(tmp_path / "h", path, **options)
+    assert len(History.from_edges(tmp_path / "h", path, one_kind=True, **options).nodes) == 3
 
 
 def test_as_graph_columns_picks_two_of_a_table():

@@ -71,19 +71,19 @@ def public(epsilon: float) -> Asked:
 
 def joint(epsilon: float, *members: str, **claim: object) -> Asked:
     """A row for each member."""
-    one = Guarantee(epsilon=epsilon, model="joint", theorem="test", **claim)
-    return Asked(lambda n: replace(one, n_members=n), members)
+    guarantee = Guarantee(epsilon=epsilon, model="joint", theorem="test", **claim)
+    return Asked(lambda n: replace(guarantee, n_members=n), members)
 
 
-def charge(ledger: Ledger, question: str, asked: Asked, **about: object) -> Charged:
+def charge(ledger: Ledger, question: str, asked: Asked, **options: object) -> Charged:
     """Charge rows of the campaign that answers this question."""
-    campaign = Campaign(identity=question, guarantee=asked.guarantee, **about)
+    campaign = Campaign(identity=question, guarantee=asked.guarantee, **options)
     return ledger.charge(campaign, asked.members)
 
 
-def reserve(ledger: Ledger, question: str, asked: Asked, **about: object) -> Batch:
+def reserve(ledger: Ledger, question: str, asked: Asked, **options: object) -> Batch:
     """The same, with all rows in one batch, and nothing that they share."""
-    charged = charge(ledger, question, asked, **about)
+    charged = charge(ledger, question, asked, **options)
     charged.shared.store(lambda path: path.write_text("shared"))
     (batch,) = charged.batches
     return batch

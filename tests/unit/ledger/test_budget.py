@@ -60,7 +60,7 @@ def test_members_are_charged_apart_public_releases_together(place, public, joint
     assert ledger.account().charged == ledger.account("alice").charged
     assert ledger.account().pooled_charged == 4.25
     assert ledger.account().pooled_left == float("inf")
-    assert [one.member for one in ledger.accounts()] == ["alice", "bob"]
+    assert [account.member for account in ledger.accounts()] == ["alice", "bob"]
     shown = ledger.show()
     assert "'alice': 2.75 charged, 1.25 left" in shown
     assert "anybody else: 0.25 charged, 3.75 left" in shown
@@ -84,7 +84,7 @@ def test_a_row_is_charged_once_however_it_is_asked_for(place, joint, charge):
     assert more[0] == first[0]
     assert more[1].members == ("one more",)
     assert more[1].secret != first[0].secret
-    assert [one.n_rows for one in ledger.charges()] == [500, 1]
+    assert [entry.n_rows for entry in ledger.charges()] == [500, 1]
     assert ledger.account().left == 0
     ledger.verify()
 
@@ -95,7 +95,9 @@ def test_shared_part_is_charged_once_over_all_calls(place, joint, charge):
     for names in (["a"], ["b", "c"], ["a", "c"], ["d"]):
         charge(ledger, "lists", joint(1, *names, **price))
     assert ledger.account().pooled_charged == 0.25 + 4 * 0.75
-    assert {one.member: one.charged for one in ledger.accounts()} == dict.fromkeys("abcd", 1)
+    assert {account.member: account.charged for account in ledger.accounts()} == dict.fromkeys(
+        "abcd", 1
+    )
     for names in (["a"], ["b", "c"]):
         charge(ledger, "flipped", joint(1, *names, collusion="shared"))
     assert ledger.account().pooled_charged == 3.25 + 1
@@ -118,7 +120,7 @@ def test_a_public_campaign_pays_for_its_growth(place, charge):
         ledger.charge(Campaign(identity="all", guarantee=at_once), names)
     assert ledger.account("a").charged == ledger.account().pooled_charged == 2
     assert ledger.accounts() == []
-    assert [(one.epsilon_nano, one.n_rows) for one in ledger.charges()] == [
+    assert [(entry.epsilon_nano, entry.n_rows) for entry in ledger.charges()] == [
         *((5 * 10**8, 1), (10**9, 2)),
         *((5 * 10**8, 1), (0, 2)),
     ]
@@ -172,7 +174,7 @@ def test_a_batch_that_other_code_began_is_not_finished(place, joint, charge):
     charge(ledger, "lists", joint(1, "c"), code="new")
     with pytest.raises(LedgerError, match=r"edgeveil 0\.9"):
         charge(ledger, "lists", joint(1, "a", "d"), code="new")
-    assert [one.n_rows for one in ledger.charges()] == [2, 1], "d was not charged"
+    assert [entry.n_rows for entry in ledger.charges()] == [2, 1], "d was not charged"
     first.batches[0].store(lambda path: path.write_text("rows"))
     charge(ledger, "lists", joint(1, "a", "d"), code="new")
 
@@ -181,13 +183,13 @@ def test_a_charge_tells_what_a_report_needs(place, public, joint, reserve):
     ledger = place.create(epsilon=3)
     note = {"mechanism": "suggest", "purpose": "ünïcode", "operator": "ann"}
     reserve(ledger, "lists", joint(1, "a", "b"), label="friends", note=note, fingerprint="f")
-    (one,) = ledger.charges()
-    assert (one.note, one.label, one.snapshot) == (note, "friends", 1)
-    assert (one.n_rows, one.fingerprint, one.released) == (2, "f", False)
-    assert one.created.startswith("20")
+    (charge,) = ledger.charges()
+    assert (charge.note, charge.label, charge.snapshot) == (note, "friends", 1)
+    assert (charge.n_rows, charge.fingerprint, charge.released) == (2, "f", False)
+    assert charge.created.startswith("20")
     reserve(ledger, "more", joint(1, "b"), label="friends", fingerprint="f")
     assert len(ledger.charges("b")) == 2
-    assert ledger.charges("a") == [one]
+    assert ledger.charges("a") == [charge]
     assert ledger.charges("c") == []
     reserve(ledger, "all", public(0.5), label="friends", fingerprint="f")
     assert [sum(c.epsilon_nano for c in ledger.charges(name)) for name in "abc"] == [
@@ -230,7 +232,7 @@ def test_the_same_rows_keep_their_secret(place, public, reserve):
     assert first == again
     assert len(first.secret) == 32
     assert not first.stored
-    assert [one.note for one in ledger.charges()] == [{"why": "ünïcode"}]
+    assert [charge.note for charge in ledger.charges()] == [{"why": "ünïcode"}]
     assert first.secret.hex() not in repr(first)
 
 

@@ -51,7 +51,7 @@ def test_release_killed_at_any_point_is_resumed_once(place, point):
         worker.rows_of(ledger, "killed", ["bob"])
     rows = worker.rows_of(ledger, "killed", ["bob", "alice"])
     assert rows == worker.rows_of(place.open(), "killed", ["bob", "alice"])
-    assert sum(one.n_rows for one in ledger.charges()) == 2
+    assert sum(charge.n_rows for charge in ledger.charges()) == 2
     assert len(list(place.artifacts.iterdir())) == (2 if charged else 3)
     assert place.raw("SELECT * FROM secrets") == []
     ledger.verify()
@@ -80,7 +80,7 @@ def test_random_kills_leave_releases_charged_and_stored(place):
         place.open().verify()  # among others: no release without charge, no artifact missing
     ledger = place.open()
     listed = ledger.charges()
-    assert any(one.released for one in listed)
+    assert any(charge.released for charge in listed)
     for round_number in range(4):
         for number in range(sum(s.released for s in listed) + 4):
             question = f"round {round_number} {number}"
@@ -88,7 +88,7 @@ def test_random_kills_leave_releases_charged_and_stored(place):
             if ledger.price(asked, ["alice"]).n_new:
                 break
             worker.rows_of(ledger, question, ["alice", "bob"])
-    assert all(one.released for one in ledger.charges())
+    assert all(charge.released for charge in ledger.charges())
     assert len(ledger.charges()) == len(listed)
     assert place.raw("SELECT * FROM secrets") == []
     ledger.verify()
@@ -122,8 +122,8 @@ def test_eight_processes_release_overlapping_rows_once(place):
         for name, value in json.loads(printed).items():
             seen.setdefault(name, set()).add(value)
     assert {len(values) for values in seen.values()} == {1}, "one value for each member"
-    assert sum(one.n_rows for one in ledger.charges()) == len(seen)
-    assert {one.charged for one in ledger.accounts()} == {0.01}
+    assert sum(charge.n_rows for charge in ledger.charges()) == len(seen)
+    assert {account.charged for account in ledger.accounts()} == {0.01}
     assert ledger.account().pooled_charged == pytest.approx(0.002 + len(seen) * 0.008)
     assert worker.rows_of(ledger, "lists", sorted(seen)) == {n: v for n, (v,) in seen.items()}
     assert len(list(place.artifacts.iterdir())) == 1 + len(ledger.charges())
@@ -158,7 +158,7 @@ def test_a_full_disk_is_a_plain_error_and_costs_nothing_twice(sqlite_place, tmp_
         assert done.returncode == 0, done.stderr
         assert "Error" in done.stdout, "it failed, in one line"
         sqlite_place.open().verify()
-        assert sum(one.n_rows for one in ledger.charges()) == charged
+        assert sum(charge.n_rows for charge in ledger.charges()) == charged
     rows = worker.rows_of(ledger, "lists", [f"member {i}" for i in range(3000)])
     assert len(rows) == 3000
     assert len(ledger.charges()) == 1

@@ -128,10 +128,10 @@ def test_postgres_without_artifacts_folder_reserves_nothing(postgres_place, publ
 
 
 def test_two_schemas_of_a_database_are_two_ledgers(new_place, public, reserve):
-    one, two = new_place(), new_place()
-    reserve(one.create(epsilon=1), "1", public(1))
-    assert two.create(epsilon=2).account().left == 2
-    assert one.open().account().left == 0
+    first, second = new_place(), new_place()
+    reserve(first.create(epsilon=1), "1", public(1))
+    assert second.create(epsilon=2).account().left == 2
+    assert first.open().account().left == 0
 
 
 def test_postgres_commit_is_synchronous_despite_session(postgres_place):

@@ -32,8 +32,8 @@ def restored(sqlite_place, public, release, tmp_path):
 
 def forgotten(place):
     """Artifacts that the ledger does not know."""
-    known = {key for (key,) in place.raw("SELECT key FROM charges")}
-    return [path for path in place.artifacts.iterdir() if path.name not in known]
+    charged = {key for (key,) in place.raw("SELECT key FROM charges")}
+    return [path for path in place.artifacts.iterdir() if path.name not in charged]
 
 
 def test_unknown_artifact_fails_verify_and_the_next_charge(restored, public, reserve):

@@ -85,11 +85,11 @@ def test_a_mounted_folder_is_fine(tmp_path, monkeypatch):
 def test_a_writer_locks_the_file_whatever_name_it_goes_by(sqlite_place, other_name, monkeypatch):
     monkeypatch.setattr(sqlite, "refuse_unsafe_place", lambda path: None)
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
-    one, two = SqliteStore(Path(sqlite_place.location)), SqliteStore(other_name)
+    store, linked = SqliteStore(Path(sqlite_place.location)), SqliteStore(other_name)
     locked = pytest.raises(LedgerError, match="locked")
-    with one.transaction(write=True), locked, two.transaction(write=True):
+    with store.transaction(write=True), locked, linked.transaction(write=True):
         pass
-    with two.transaction(write=True):
+    with linked.transaction(write=True):
         pass
 
 

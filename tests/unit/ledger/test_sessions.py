@@ -15,14 +15,14 @@ from edgeveil.errors import LedgerError
 @pytest.fixture
 def opened(monkeypatch):
     """All connections that were opened since."""
-    found, connect = [], sqlite3.connect
+    connections, connect = [], sqlite3.connect
 
     def counting(*given, **more):
-        found.append(connect(*given, **more))
-        return found[-1]
+        connections.append(connect(*given, **more))
+        return connections[-1]
 
     monkeypatch.setattr(sqlite3, "connect", counting)
-    return found
+    return connections
 
 
 def test_refresh_opens_one_connection(tmp_path, opened):

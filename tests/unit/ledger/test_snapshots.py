@@ -33,16 +33,16 @@ def test_another_graph_is_refused_until_a_snapshot_is_declared(ledger, joint, re
 
 
 def test_changed_node_set_is_named_before_a_new_snapshot(ledger, joint, reserve):
-    about = {"fingerprint": "monday", "label": "friends", "note": {"nodes": "1,040 abc"}}
-    reserve(ledger, "q", joint(1, "ann"), **about)
-    about |= {"fingerprint": "tuesday", "label": "Friends"}
+    options = {"fingerprint": "monday", "label": "friends", "note": {"nodes": "1,040 abc"}}
+    reserve(ledger, "q", joint(1, "ann"), **options)
+    options |= {"fingerprint": "tuesday", "label": "Friends"}
     price = r"charged anew \(this release: epsilon = 1 to each of 2 members\)"
     with pytest.raises(LedgerError, match=f"snapshot 1 of 'Friends'. If it is .*{price}"):
-        reserve(ledger, "q", joint(1, "ann", "bob"), **about)
-    about["note"] = {"nodes": "1,039 def"}
+        reserve(ledger, "q", joint(1, "ann", "bob"), **options)
+    options["note"] = {"nodes": "1,039 def"}
     told = r": the node set differs \(1,039 nodes here, 1,040 there\). Did you forget --nodes"
     with pytest.raises(LedgerError, match=f"{told}.*{price}"):
-        reserve(ledger, "q", joint(1, "ann", "bob"), **about)
+        reserve(ledger, "q", joint(1, "ann", "bob"), **options)
     assert len(ledger.charges()) == 1
 
 

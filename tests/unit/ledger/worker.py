@@ -84,8 +84,8 @@ def die_around(owner: object, name: str, *, before: int = 0, after: int = 0) -> 
 
 def arm(point: str) -> None:
     """Arrange the death."""
-    if found := (POINTS | ONE_COMMIT).get(point):
-        owner, name, when = found
+    if crash_point := (POINTS | ONE_COMMIT).get(point):
+        owner, name, when = crash_point
         die_around(owner, name, **when)
 
 

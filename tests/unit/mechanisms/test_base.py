@@ -81,9 +81,9 @@ def test_fields_with_our_names_are_checked(wrong, told):
 
 def test_rows_without_estimate_are_the_noised_statistic():
     noise = NoiseSource.insecure(1)
-    made = release(wedge().graph, DPDegrees2(epsilon=1.0), [0, 1], noise=noise)
-    assert made.values.shape == (2, wedge().graph.n_nodes)
-    assert (made.values != wedge().graph.degrees).all()
+    released = release(wedge().graph, DPDegrees2(epsilon=1.0), [0, 1], noise=noise)
+    assert released.values.shape == (2, wedge().graph.n_nodes)
+    assert (released.values != wedge().graph.degrees).all()
 
 
 def test_laplace_statistic_copies_and_calibrates_for_its_width():

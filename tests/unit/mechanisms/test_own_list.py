@@ -56,14 +56,14 @@ def test_own_list_ignores_edges_elsewhere(drawn, dimension):
 
 def test_embed_gives_the_own_list_at_no_charge(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
-    made = embed(GRAPH, ledger=ledger)
-    assert made.values.shape == (120, 1024)
-    assert made.guarantee.epsilon == made.guarantee.pooled_epsilon == 0
-    assert "no such edge is used, so this costs nothing" in str(made.guarantee)
+    embeddings = embed(GRAPH, ledger=ledger)
+    assert embeddings.values.shape == (120, 1024)
+    assert embeddings.guarantee.epsilon == embeddings.guarantee.pooled_epsilon == 0
+    assert "no such edge is used, so this costs nothing" in str(embeddings.guarantee)
     assert ledger.account("7").charged_nano == 0
-    sparse = made.to_scipy()
+    sparse = embeddings.to_scipy()
     assert (np.diff(sparse.indptr) <= GRAPH.degrees).all()
-    np.testing.assert_array_equal(sparse.toarray(), made.values)
+    np.testing.assert_array_equal(sparse.toarray(), embeddings.values)
     whole = embed(GRAPH, [3, 5], dimension="nodes")
     assert [np.flatnonzero(row).tolist() for row in whole.values] == [
         GRAPH.neighbours(3).tolist(),

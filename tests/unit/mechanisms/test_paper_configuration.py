@@ -13,8 +13,8 @@ CAPPED = ("DPPushFlowCap", "DPSparsePPR", "DPInstantEmbedding", "DPEmbeddingSpar
 @pytest.mark.parametrize("model", ["joint", "public"])
 def test_capped_flows_have_the_papers_parameters(name, model):
     claim = getattr(mechanisms, name).paper(1.0, model=model)
-    found = (claim.sigma, claim.rounds, claim.restart, claim.bound, claim.prepush)
-    assert found == (1e-6, 100, 0.15, "paper", model == "joint")
+    parameters = (claim.sigma, claim.rounds, claim.restart, claim.bound, claim.prepush)
+    assert parameters == (1e-6, 100, 0.15, "paper", model == "joint")
     assert getattr(claim, "dimension", 256) == 256
 
 

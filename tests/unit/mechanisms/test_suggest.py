@@ -33,9 +33,9 @@ def lists_of(epsilon, members, seed=1, **more):
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
 def test_list_has_no_member_friend_or_duplicate(epsilon):
-    made = lists_of(epsilon, range(40), k=60)
+    suggestions = lists_of(epsilon, range(40), k=60)
     for member in range(40):
-        named = [s.node for s in made.for_member(member)]
+        named = [s.node for s in suggestions.for_member(member)]
         assert len(named) == len(set(named)) == 60
         assert not set(named) & {member, *GRAPH.neighbours(member).tolist()}
 
@@ -46,16 +46,16 @@ def test_tiny_dense_graph_lists_hold_strangers_only():
     pairs = [p for p in combinations(range(n), 2) if sum(p) % 3]
     graph = graph_of_pairs(n, pairs)
     for seed in range(20):
-        made = suggest(graph, range(n), 0.2, k=12, noise=NoiseSource.insecure(seed))
+        suggestions = suggest(graph, range(n), 0.2, k=12, noise=NoiseSource.insecure(seed))
         for member in range(n):
-            named = {s.node for s in made.for_member(member)}
+            named = {s.node for s in suggestions.for_member(member)}
             assert named == set(range(n)) - {member, *graph.neighbours(member).tolist()}
 
 
 def test_candidates_restrict_lists_and_unknown_ones_are_free(tmp_path):
     only = list(range(100, 160))
-    made = lists_of(1.0, [3, 4], k=30, candidates=only)
-    named = {s.node for member in (3, 4) for s in made.for_member(member)}
+    suggestions = lists_of(1.0, [3, 4], k=30, candidates=only)
+    named = {s.node for member in (3, 4) for s in suggestions.for_member(member)}
     assert named <= set(only)
     assert len(named) > 30
     ledger = Ledger.create(tmp_path / "ledger", epsilon=5)
@@ -78,9 +78,9 @@ def test_small_epsilon_list_is_mostly_popular_and_says_so():
 
 
 def test_row_has_common_friends_and_chance():
-    made = lists_of(1.0, range(50))
+    suggestions = lists_of(1.0, range(50))
     for member in range(50):
-        for s in made.for_member(member):
+        for s in suggestions.for_member(member):
             assert 0 <= s.common <= GRAPH.degrees[member]
             assert 0 < s.chance <= 1
             if s.reason == Reason.POPULAR:
@@ -160,21 +160,21 @@ def test_suggest_refuses_a_mechanism_of_scores():
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
 def test_what_is_written_is_read_back(tmp_path, suffix):
-    made = lists_of(1.0, [5, 9, 2])
-    made.write(tmp_path / f"lists{suffix}")
+    suggestions = lists_of(1.0, [5, 9, 2])
+    suggestions.write(tmp_path / f"lists{suffix}")
     again = Suggestions.read(tmp_path / f"lists{suffix}")
     assert again.members == (5, 9, 2)
-    for member in made.members:
-        assert again.for_member(member) == made.for_member(member)
-        assert again.remark(member) == made.remark(member)
-    assert again.summary == made.summary
-    assert again.guarantee == made.guarantee
-    assert made.table().equals(again.table())
+    for member in suggestions.members:
+        assert again.for_member(member) == suggestions.for_member(member)
+        assert again.remark(member) == suggestions.remark(member)
+    assert again.summary == suggestions.summary
+    assert again.guarantee == suggestions.guarantee
+    assert suggestions.table().equals(again.table())
 
 
 def test_per_member_file_holds_one_list_for_the_owner_only(tmp_path):
-    made = lists_of(1.0, [5, 9])
-    made.write_per_member(tmp_path / "lists")
+    suggestions = lists_of(1.0, [5, 9])
+    suggestions.write_per_member(tmp_path / "lists")
     files = sorted((tmp_path / "lists").iterdir())
     assert [f.name for f in files] == ["5.csv", "9.csv"]
     for file in files:
@@ -184,35 +184,35 @@ def test_per_member_file_holds_one_list_for_the_owner_only(tmp_path):
 
 
 def test_columns_that_do_not_fit_are_no_suggestions():
-    made = lists_of(2.0, [1, 2])
+    suggestions = lists_of(2.0, [1, 2])
     with pytest.raises(ParameterError, match="one list per member"):
-        dataclasses.replace(made, members=made.members[:1])
-    shorter = made.lists._replace(chance=made.lists.chance[1:])
+        dataclasses.replace(suggestions, members=suggestions.members[:1])
+    shorter = suggestions.lists._replace(chance=suggestions.lists.chance[1:])
     with pytest.raises(ParameterError, match="one length"):
-        dataclasses.replace(made, lists=shorter)
+        dataclasses.replace(suggestions, lists=shorter)
 
 
 def test_the_picture_shows_every_member_once():
     pytest.importorskip("matplotlib")
-    made = lists_of(2.0, range(9))
-    (axes,) = made.plot().axes
+    suggestions = lists_of(2.0, range(9))
+    (axes,) = suggestions.plot().axes
     (dots,) = axes.collections
     friends, outstanding = dots.get_offsets().T
     assert friends.tolist() == [max(n, 1) for n in GRAPH.degrees[:9]]
     assert outstanding.tolist() == [
-        sum(place.stands_out for place in made.for_member(v)) for v in range(9)
+        sum(place.stands_out for place in suggestions.for_member(v)) for v in range(9)
     ]
 
 
 def test_write_per_member_syncs_once_for_all_files(tmp_path, monkeypatch):
     graph = social_network(60, average_degree=8, seed=3).graph
-    made = ev.suggest(graph, range(60), epsilon=1.0)
+    suggestions = ev.suggest(graph, range(60), epsilon=1.0)
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    made.write_per_member(tmp_path / "lists")
+    suggestions.write_per_member(tmp_path / "lists")
     assert len(list((tmp_path / "lists").iterdir())) == 60
     assert len(synced) <= 3  # folders only
-    made.only(7).write(tmp_path / "7.csv")
+    suggestions.only(7).write(tmp_path / "7.csv")
     assert (tmp_path / "lists" / "7.csv").read_bytes() == (tmp_path / "7.csv").read_bytes()
 
 

@@ -123,10 +123,10 @@ def test_directed_degree_noise_is_half_the_undirected():
     def scales(mechanism, graph):
         return [asked.calibration.noise_scale for asked, _ in statistics_of(mechanism, graph, [3])]
 
-    one = scales(Suggest(epsilon=1, directed=True), graph)
-    two = scales(Suggest(epsilon=1), undirected)
-    assert one == pytest.approx([1 / 0.03, 1 / 0.97], rel=1e-3)
-    assert two == pytest.approx([2 / 0.03, 1 / 0.97], rel=1e-3)
+    of_directed = scales(Suggest(epsilon=1, directed=True), graph)
+    of_undirected = scales(Suggest(epsilon=1), undirected)
+    assert of_directed == pytest.approx([1 / 0.03, 1 / 0.97], rel=1e-3)
+    assert of_undirected == pytest.approx([2 / 0.03, 1 / 0.97], rel=1e-3)
 
 
 # --- Lists ---------------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ def test_directed_degree_noise_is_half_the_undirected():
 
 def test_directed_list_omits_followed_but_not_followers():
     graph = follow_network(40)
-    made = suggest(graph, range(40), 1.0, k=40, noise=NoiseSource.insecure(1))
+    suggestions = suggest(graph, range(40), 1.0, k=40, noise=NoiseSource.insecure(1))
     for member in range(40):
-        named = {s.node for s in made.for_member(member)}
+        named = {s.node for s in suggestions.for_member(member)}
         assert named == set(range(40)) - {member, *graph.neighbours(member).tolist()}
 
 
@@ -145,19 +145,19 @@ def test_lists_find_hidden_edges_that_popularity_does_not():
     assert hiding.left.directed
     assert hiding.hidden.directed
     members = members_by_degree(hiding, groups=[(20, 60)], per_group=60)[20, 60]
-    made = suggest(hiding.left, members.tolist(), 2.0, noise=NoiseSource.insecure(0))
-    found = []
+    suggestions = suggest(hiding.left, members.tolist(), 2.0, noise=NoiseSource.insecure(0))
+    shares = []
     for member in members.tolist():
         hidden = hiding.hidden.neighbours(member)
-        named = [s.node for s in made.for_member(member)]
-        found.append(np.isin(hidden, named).sum() / min(20, len(hidden)))
+        named = [s.node for s in suggestions.for_member(member)]
+        shares.append(np.isin(hidden, named).sum() / min(20, len(hidden)))
     same_for_all = hits(hiding, members, popularity(hiding.left))
-    assert np.mean(found) > same_for_all.mean() + 3 * same_for_all.std() / np.sqrt(len(members))
+    assert np.mean(shares) > same_for_all.mean() + 3 * same_for_all.std() / np.sqrt(len(members))
 
 
 def test_evaluation_of_a_directed_graph_has_no_pagerank():
-    found = evaluate(follow_network(400), [1.0], sources=5)
-    names = {result.mechanism for result in found.results}
+    table = evaluate(follow_network(400), [1.0], sources=5)
+    names = {result.mechanism for result in table.results}
     assert {"suggest", "popularity", "common neighbours", "limit"} <= names
     assert "pagerank" not in names
 
@@ -204,9 +204,9 @@ def test_guarantee_names_protected_arcs_also_in_files(tmp_path):
     touching = suggest(graph, 0, 1.0, knows_followers=True)
     assert "every edge that does not start at that member" in str(starting.guarantee)
     assert "every edge that does not touch that member" in str(touching.guarantee)
-    for made in (starting, touching):
-        made.write(tmp_path / "lists.json")
-        assert Suggestions.read(tmp_path / "lists.json").guarantee == made.guarantee
+    for suggestions in (starting, touching):
+        suggestions.write(tmp_path / "lists.json")
+        assert Suggestions.read(tmp_path / "lists.json").guarantee == suggestions.guarantee
     assert "known_edges" not in touching.guarantee.as_dict()
 
 
@@ -217,10 +217,10 @@ def test_followers_rank_higher_only_if_members_know_them():
     graph = follow_network(300)
 
     def share(knows):
-        made = suggest(
+        suggestions = suggest(
             graph, range(60), 1.0, k=10, knows_followers=knows, noise=NoiseSource.insecure(2)
         )
-        lists = [(graph.followers(m), made.for_member(m)) for m in range(60)]
+        lists = [(graph.followers(m), suggestions.for_member(m)) for m in range(60)]
         whys = [(s.node in theirs, s.why) for theirs, named in lists for s in named]
         assert all(follows for follows, why in whys if why == "follows you")
         assert knows == any(why == "follows you" for _, why in whys)
@@ -233,24 +233,24 @@ def test_list_ignores_who_follows_unless_knows_followers():
     """Without that option it depends on the number of followers alone."""
     # The two graphs have the same in-degrees; others than 3 and 4 follow 0.
     rest = [(0, 1), (0, 2), (1, 5), (2, 5), (2, 6)]
-    one = graph_of_pairs(9, [*rest, (3, 0), (4, 7)], directed=True)
-    two = graph_of_pairs(9, [*rest, (4, 0), (3, 7)], directed=True)
+    graph_a = graph_of_pairs(9, [*rest, (3, 0), (4, 7)], directed=True)
+    graph_b = graph_of_pairs(9, [*rest, (4, 0), (3, 7)], directed=True)
 
     def listed(graph, knows):
         noise = NoiseSource.insecure(5)
         return suggest(graph, [0], 1.0, knows_followers=knows, noise=noise).for_member(0)
 
-    assert listed(one, False) == listed(two, False)
-    assert listed(one, True) != listed(two, True)
+    assert listed(graph_a, False) == listed(graph_b, False)
+    assert listed(graph_a, True) != listed(graph_b, True)
 
 
 def test_reasons_come_back_from_a_file(tmp_path):
     graph, seeded = follow_network(300, average_degree=30), NoiseSource.insecure(1)
-    made = suggest(graph, range(30), 0.7, knows_followers=True, noise=seeded)
-    made.write(tmp_path / "lists.parquet")
+    suggestions = suggest(graph, range(30), 0.7, knows_followers=True, noise=seeded)
+    suggestions.write(tmp_path / "lists.parquet")
     again = Suggestions.read(tmp_path / "lists.parquet")
-    whys = {s.why[:8] for m in range(30) for s in made.for_member(m)}
+    whys = {s.why[:8] for m in range(30) for s in suggestions.for_member(m)}
     assert whys >= {"follows ", "followed"}
     for member in range(30):
-        assert again.for_member(member) == made.for_member(member)
-        assert again.mostly_popular(member) == made.mostly_popular(member)
+        assert again.for_member(member) == suggestions.for_member(member)
+        assert again.mostly_popular(member) == suggestions.mostly_popular(member)

@@ -25,23 +25,23 @@ GRAPH = social_network(300, average_degree=12, seed=1).graph
 SMALL = graph_of_pairs(20, [*((0, v) for v in range(1, 9)), (9, 10), (10, 11), (9, 11), (11, 12)])
 
 
-def plain_row(mechanism, graph, known, source):
+def plain_row(mechanism, graph, estimates, source):
     """One row, from the noisy sums on in plain numpy."""
     stream = streams_of(NoiseSource.insecure(1), [source])
     n, own = graph.n_nodes, graph.neighbours(source)
     epsilon = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[1]
-    degrees = known.degrees_seen_by(own)
+    degrees = estimates.degrees_seen_by(own)
     if epsilon == 0 or len(own) == 0:
         row = plain.prior_row(n, source, own, degrees, mechanism.restart)
     else:
-        floor = plain.best_degree_floor(known.degrees[own], n, float(epsilon))
-        weights = exact_weights(floor / known.degrees)
+        floor = plain.best_degree_floor(estimates.degrees[own], n, float(epsilon))
+        weights = exact_weights(floor / estimates.degrees)
         calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
         sums = two_hop_sums(graph, source, weights)
         noisy = noisy_row(sums, calibration, stream, 0)
         scale = calibration.noise_scale
         row = plain.complete_row(
-            noisy, source, own, known, weights[own], floor, scale, mechanism.restart
+            noisy, source, own, estimates, weights[own], floor, scale, mechanism.restart
         )
     return row / degrees if mechanism.score == "lift" else row
 
@@ -60,9 +60,9 @@ def plain_row(mechanism, graph, known, source):
 )
 def test_rows_equal_the_plain_ones(graph, options):
     mechanism = TwoHop(**options)
-    known, rows, _ = run_in_parts(mechanism, graph, range(graph.n_nodes))
+    estimates, rows, _ = run_in_parts(mechanism, graph, range(graph.n_nodes))
     for source, row in enumerate(rows):
-        wanted = plain_row(mechanism, graph, known, source)
+        wanted = plain_row(mechanism, graph, estimates, source)
         np.testing.assert_allclose(row, wanted, rtol=1e-11, atol=1e-14 * wanted.max())
 
 
@@ -96,7 +96,7 @@ def test_the_noise_is_that_of_single_rows_on_exact_sums():
     """What leaves the graph: the very sums, weights and lattice points of one source's call."""
     mechanism = TwoHop(epsilon=1)
     sources = [3, 200, 17]
-    known, _, _ = run_in_parts(mechanism, GRAPH, sources)
+    estimates, _, _ = run_in_parts(mechanism, GRAPH, sources)
     _, (asked, given) = statistics_of(mechanism, GRAPH, sources)
     sums, noisy, calibration = asked.values, given.values, asked.calibration
     epsilon = split_epsilon(1, None)[1]
@@ -105,21 +105,21 @@ def test_the_noise_is_that_of_single_rows_on_exact_sums():
     streams = streams_of(NoiseSource.insecure(1), sources)
     for i, source in enumerate(sources):
         own = GRAPH.neighbours(source)
-        floor = plain.best_degree_floor(known.degrees[own], 300, float(epsilon))
-        weights = exact_weights(floor / known.degrees)
+        floor = plain.best_degree_floor(estimates.degrees[own], 300, float(epsilon))
+        weights = exact_weights(floor / estimates.degrees)
         np.testing.assert_array_equal(sums[i], two_hop_sums(GRAPH, source, weights))
-        one = noisy_row(sums[i], calibration, streams, i)
-        np.testing.assert_array_equal(noisy[i], one)
+        single = noisy_row(sums[i], calibration, streams, i)
+        np.testing.assert_array_equal(noisy[i], single)
 
 
 def test_a_public_row_does_not_look_at_the_list():
     mechanism = DegreePrior(epsilon=1, model="public")
     sources = list(range(20))
-    known, rows, _ = run_in_parts(mechanism, SMALL, sources)
+    estimates, rows, _ = run_in_parts(mechanism, SMALL, sources)
     other = graph_of_pairs(20, [(0, 19)])
-    again, _ = runner.make_rows(mechanism, other, known, sources, None)
+    again, _ = runner.make_rows(mechanism, other, estimates, sources, None)
     np.testing.assert_array_equal(rows, again)
-    assert len(np.unique((rows[0][1:] / known.degrees[1:]).round(12))) == 1
+    assert len(np.unique((rows[0][1:] / estimates.degrees[1:]).round(12))) == 1
 
 
 @pytest.mark.parametrize("sources", [[4], [0, 13, 9, 9], []])

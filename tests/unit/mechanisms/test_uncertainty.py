@@ -39,7 +39,7 @@ def run(mechanism, graph, sources, seed):
     return shared, rows, mechanism.uncertainty(rows, shared, views)
 
 
-def without_noise(mechanism, known, graph, source):
+def without_noise(mechanism, estimates, graph, source):
     """The score that the mechanism's docstring speaks of."""
     degrees = graph.degrees.astype(float)
     joint = getattr(mechanism, "model", "joint") == "joint"
@@ -50,8 +50,8 @@ def without_noise(mechanism, known, graph, source):
     if epsilon == 0:
         row = prior_row(len(degrees), source, views, degrees, mechanism.restart, int(joint))
     else:
-        floor = best_degree_floor(known.degrees[views], len(degrees), float(epsilon))
-        weights = exact_weights(floor / known.degrees)
+        floor = best_degree_floor(estimates.degrees[views], len(degrees), float(epsilon))
+        weights = exact_weights(floor / estimates.degrees)
         sums = two_hop_sums(graph, source, weights)
         sums[views] *= 2
         row = two_hop_row(
@@ -96,10 +96,10 @@ def test_estimates_are_within_95_percent_of_the_time(mechanism, n, degree, commu
     sources = [int(s) for s in np.random.default_rng(1).choice(n, 8, replace=False)]
     covered, widths = {"all": [], "friends": [], "best": []}, []
     for seed in range(3):
-        known, rows, half = run(mechanism, graph, sources, seed)
+        estimates, rows, half = run(mechanism, graph, sources, seed)
         assert half.shape == rows.shape
         for row, width, source in zip(rows, half, sources, strict=True):
-            truth = without_noise(mechanism, known, graph, source)
+            truth = without_noise(mechanism, estimates, graph, source)
             inside = np.abs(row - truth) <= width * (1 + 1e-9)
             stranger = np.ones(n, dtype=bool)
             stranger[source] = stranger[graph.neighbours(source)] = False
@@ -130,7 +130,7 @@ def test_uncertainty_reads_only_the_members_own_edges(mechanism):
     """On another graph with the same list of the source, from the same released values."""
     graph = social_network(300, average_degree=10).graph
     source = 7
-    known, rows, half = run(mechanism, graph, [source], 4)
+    estimates, rows, half = run(mechanism, graph, [source], 4)
     other = graph
     views = {source, *graph.neighbours(source).tolist()}
     for x, y in [(1, 2), (3, 250), (int(graph.neighbours(source)[0]), 299), (100, 101)]:
@@ -139,7 +139,7 @@ def test_uncertainty_reads_only_the_members_own_edges(mechanism):
     assert other != graph
     assert {source, *other.neighbours(source).tolist()} == views
     elsewhere = local_views(other, [source], "joint")
-    np.testing.assert_array_equal(mechanism.uncertainty(rows, known, elsewhere), half)
+    np.testing.assert_array_equal(mechanism.uncertainty(rows, estimates, elsewhere), half)
 
 
 @pytest.mark.parametrize(

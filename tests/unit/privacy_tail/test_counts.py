@@ -140,9 +140,9 @@ def test_counts_sharing_a_first_word_differ_by_the_second():
 def test_too_narrow_bounds_are_made_finer(monkeypatch):
     wanted = count_law(1000, 2, 9)
     monkeypatch.setattr(_tail_counts, "SPARE_BITS", -60)
-    found = count_law.__wrapped__(1000, 2, 9)
-    np.testing.assert_array_equal(found.limits, wanted.limits)
-    assert found.exactly(12345, from_list([])) == wanted.exactly(12345, from_list([]))
+    law = count_law.__wrapped__(1000, 2, 9)
+    np.testing.assert_array_equal(law.limits, wanted.limits)
+    assert law.exactly(12345, from_list([])) == wanted.exactly(12345, from_list([]))
 
 
 def test_count_law_is_none_where_it_does_not_pay():

@@ -49,15 +49,15 @@ def tail(rows, threshold=4.0, calibration=STEPS, width=9, **more):
 
 def test_a_tail_becomes_what_its_draw_gives():
     asked = tail([{3: 5.0, 7: 20.0}, {}], calibration=NOISE, width=500)
-    found = randomise(asked, SEED, range(2))
+    drawn = randomise(asked, SEED, range(2))
     rows = asked.positions, asked.values, asked.starts
     positions, values, starts = _tail.draw_tail(rows, 500, NOISE, 4.0, streams(2))
-    assert isinstance(found, NoisedTail)
-    assert found.scale == NOISE.noise_scale
+    assert isinstance(drawn, NoisedTail)
+    assert drawn.scale == NOISE.noise_scale
     for mine, wanted in (
-        (found.positions, positions),
-        (found.values, values),
-        (found.starts, starts),
+        (drawn.positions, positions),
+        (drawn.values, values),
+        (drawn.starts, starts),
     ):
         np.testing.assert_array_equal(mine, wanted)
 
@@ -75,11 +75,11 @@ def test_a_tail_can_be_drawn_densely_on_demand():
 
 
 def test_without_noise_the_threshold_itself_is_reached():
-    found = without_noise(tail([{1: 4.0, 2: 3.9}, {}, {0: 5.0, 8: -1.0}]))
-    assert found.positions.tolist() == [1, 0]
-    assert found.values.tolist() == [4.0, 5.0]
-    assert found.starts.tolist() == [0, 1, 1, 2]
-    assert found.scale == 0.0
+    exceedances = without_noise(tail([{1: 4.0, 2: 3.9}, {}, {0: 5.0, 8: -1.0}]))
+    assert exceedances.positions.tolist() == [1, 0]
+    assert exceedances.values.tolist() == [4.0, 5.0]
+    assert exceedances.starts.tolist() == [0, 1, 1, 2]
+    assert exceedances.scale == 0.0
 
 
 def log_ratios(x, y, threshold, t):
@@ -112,8 +112,8 @@ def test_the_loss_of_a_tail_is_that_of_its_most_telling_outcome(threshold):
 
 
 def test_losses_of_places_and_rows_add_up():
-    one, other = tail([{0: 6.0, 5: 2.0}, {1: 3.0}]), tail([{0: 5.0}, {1: 1.0}])
-    loss, outcome = largest_loss(one, other)
+    first, second = tail([{0: 6.0, 5: 2.0}, {1: 3.0}]), tail([{0: 5.0}, {1: 1.0}])
+    loss, outcome = largest_loss(first, second)
     assert loss == pytest.approx((1 + 2 + 2) / STEPS.scale)
     assert outcome.positions.tolist() == [0, 5, 1]
     assert outcome.values.tolist() == [6.0, 4.0, 4.0]
@@ -121,10 +121,10 @@ def test_losses_of_places_and_rows_add_up():
 
 
 def test_different_questions_are_told_apart():
-    one = tail([{0: 6.0}])
+    statistic = tail([{0: 6.0}])
     for other in (tail([{0: 6.0}], 5.0), tail([{0: 6.0}, {}]), tail([{0: 6.0}], width=8)):
-        assert largest_loss(one, other)[0] == math.inf
-    assert largest_loss(one, Exact(np.zeros((1, 9))))[0] == math.inf
+        assert largest_loss(statistic, other)[0] == math.inf
+    assert largest_loss(statistic, Exact(np.zeros((1, 9))))[0] == math.inf
 
 
 # --- Prices ----------------------------------------------------------------------------------

@@ -55,8 +55,8 @@ def some_rows(lengths, n, seed=0):
     return flat, rng.geometric(0.3, len(flat)).astype(float), starts
 
 
-def same(one, other):
-    for a, b in zip(one, other, strict=True):
+def same(first, second):
+    for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -76,24 +76,24 @@ CONFIGURATIONS = [
 ]
 
 
-def p_values(one, other, n, threshold):
+def p_values(first, second, n, threshold):
     """Two samples of tails: how many a row, where, by how much, and whether these go together."""
-    found = []
+    values = []
     for count in (
         lambda tail: np.diff(tail[2]),
         lambda tail: tail[0] * 30 // n,
         lambda tail: np.minimum((tail[1] / UNIT - threshold) * 2, 20),
         lambda tail: (tail[0] % 3) * 4 + np.minimum(tail[1] / UNIT - threshold, 3),
     ):
-        samples = [count(tail).astype(int) for tail in (one, other)]
+        samples = [count(tail).astype(int) for tail in (first, second)]
         most = max(s.max() for s in samples) + 1
         table = np.array([np.bincount(s, minlength=most) for s in samples])
         order = np.argsort(table.sum(axis=0))
         rare = np.cumsum(table.sum(axis=0)[order]) < 40  # thin cells together
         cells = np.column_stack([table[:, order[rare]].sum(axis=1), table[:, order[~rare]]])
         cells = cells[:, cells.sum(axis=0) > 0]
-        found.append(float(stats.chi2_contingency(cells).pvalue))
-    return found
+        values.append(float(stats.chi2_contingency(cells).pvalue))
+    return values
 
 
 def both_ways(n, scale, threshold, positions, values, rows=3000):
@@ -150,9 +150,9 @@ def test_the_comparison_notices_zeros_that_stay_on_values(monkeypatch):
     assert min(p_values(dense, lazy, 400, 9)) < 1e-6
 
 
-def law_p_value(found, n, scale, threshold):
+def law_p_value(tail, n, scale, threshold):
     """Counts of exceedances and their excesses against the laws they should have."""
-    _, values, starts = found
+    _, values, starts = tail
     q = math.exp(-1 / scale)
     p, counts = q**threshold / (1 + q), np.diff(starts)
     result = []
@@ -175,8 +175,8 @@ def law_p_value(found, n, scale, threshold):
 def test_exceedances_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypatch):
     """With a control: the laws of a threshold one step higher do not fit."""
     given, rows = equal_rows([], [], 3000), 3000
-    found = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
-    assert law_p_value(found, n, scale, threshold) > P_VALUE
+    drawn = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
+    assert law_p_value(drawn, n, scale, threshold) > P_VALUE
     law = _tail_counts.count_law(n, scale, threshold + 1)
     monkeypatch.setattr(_tail, "count_law", lambda *_: law)
     shifted = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
@@ -264,10 +264,10 @@ def test_given_values_get_the_noise_of_add_laplace():
         part = slice(given[2][i], given[2][i + 1])
         noisy = noisy_row(given[1][part], calibration, streams(4), i)
         mine = slice(starts[i], starts[i + 1])
-        found = dict(zip(positions[mine], values[mine], strict=True))
-        assert len(found) == starts[i + 1] - starts[i]
+        drawn = dict(zip(positions[mine], values[mine], strict=True))
+        assert len(drawn) == starts[i + 1] - starts[i]
         for position, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
-            assert found.get(position) == (value if value >= 8.0 else None)
+            assert drawn.get(position) == (value if value >= 8.0 else None)
             seen += value >= 8.0
         assert (np.diff(positions[mine]) > 0).all()
     assert seen > 100
@@ -337,17 +337,17 @@ def test_any_grouping_gives_the_same_rows(monkeypatch):
     for i in range(8):
         part = slice(starts[i], starts[i + 1])
         alone = positions[part], values[part], np.array([0, lengths[i]])
-        found = draw_tail(alone, n, calibration, 6.0, streams(8)[i : i + 1])
+        drawn = draw_tail(alone, n, calibration, 6.0, streams(8)[i : i + 1])
         mine = slice(wanted[2][i], wanted[2][i + 1])
-        same(found[:2], (wanted[0][mine], wanted[1][mine]))
+        same(drawn[:2], (wanted[0][mine], wanted[1][mine]))
 
 
 def test_another_key_gives_other_exceedances():
     n, calibration = 10**5, lattice(3, 10**5)
-    one, other = (
+    first, second = (
         draw_tail(equal_rows([], [], 1), n, calibration, 20.0, streams(1, seed)) for seed in (1, 2)
     )
-    assert one[0].tolist() != other[0].tolist()
+    assert first[0].tolist() != second[0].tolist()
 
 
 # --- Ends ------------------------------------------------------------------------------------
@@ -356,13 +356,13 @@ def test_another_key_gives_other_exceedances():
 @pytest.mark.parametrize("at_least", [0.0, -3.0, -1e9, 3.0])
 def test_a_threshold_that_much_reaches_is_drawn_densely(at_least):
     n, given = 5000, some_rows([30, 0], 5000)
-    found, dense = (
+    drawn, dense = (
         draw_tail(given, n, lattice(2 * UNIT, n), at_least * UNIT, streams(2), densely=way)
         for way in (False, True)
     )
-    same(found, dense)
+    same(drawn, dense)
     if at_least < -1e6:
-        np.testing.assert_array_equal(np.diff(found[2]), [n, n])
+        np.testing.assert_array_equal(np.diff(drawn[2]), [n, n])
 
 
 def test_no_rows_and_no_coordinates():
@@ -370,8 +370,8 @@ def test_no_rows_and_no_coordinates():
     none = np.empty(0, dtype=np.int32), np.empty(0), np.zeros(1, dtype=np.int64)
     assert [x.tolist() for x in draw_tail(none, 10, calibration, 5.0, streams(0))] == [[], [], [0]]
     empty = (*none[:2], np.zeros(3, dtype=np.int64))
-    found = draw_tail(empty, 0, calibration, 5.0, streams(2))
-    assert [x.tolist() for x in found] == [[], [], [0, 0, 0]]
+    drawn = draw_tail(empty, 0, calibration, 5.0, streams(2))
+    assert [x.tolist() for x in drawn] == [[], [], [0, 0, 0]]
 
 
 def test_a_row_of_a_hundred_million_is_fast():
@@ -396,11 +396,11 @@ def test_threshold_beyond_float_steps_is_drawn_densely():
 
 def test_what_is_not_finite_counts_as_zero():
     n = 10**4
-    found = [
+    drawn = [
         draw_tail(equal_rows([3, 4], v, 1), n, lattice(1, n), 4.0, streams(1), densely=False)
         for v in ([np.nan, -np.inf], [0.0, 0.0])
     ]
-    same(*found)
+    same(*drawn)
 
 
 @pytest.mark.parametrize(

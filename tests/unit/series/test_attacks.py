@@ -55,11 +55,11 @@ class Weeks:
     def history(self):
         return History.open(self.place / "history")
 
-    def refresh(self, edges, members=range(8), *, again=False, **how):
+    def refresh(self, edges, members=range(8), *, again=False, **settings):
         self.week += not again
         options = {"ledger": self.ledger, "epsilon": 1.0, "rule": EAGER, "label": "friends"}
         options |= {"date": f"2026-01-{self.week:02d}", "engine": Local(threads=1), "most_loss": 1}
-        return refresh(graph(edges, members), **options | how)
+        return refresh(graph(edges, members), **options | settings)
 
     def charged(self, member):
         return self.ledger.account(member).charged
@@ -94,7 +94,7 @@ def drawn(monkeypatch):
 def check_drawn_once(drawn, history):
     """All that different noise was drawn for, added up: no path between others more than once."""
     friends = [set(history.graph.neighbours(v).tolist()) for v in range(len(history.nodes))]
-    found = 0.0
+    greatest = 0.0
     for member, rows in drawn.items():
         total = defaultdict(float)
         for sums, _ in {seen: (sums, seen) for sums, seen in rows}.values():
@@ -102,8 +102,8 @@ def check_drawn_once(drawn, history):
                 total[stranger] += value
         for stranger, value in total.items():
             assert value <= len(friends[member] & friends[stranger])
-            found += value
-    return found
+            greatest += value
+    return greatest
 
 
 @contextmanager
@@ -358,8 +358,8 @@ def test_a_text_id_in_the_second_week_is_just_a_newcomer(weeks, drawn, renewed):
     assert (result.n_lists, result.n_newcomers) == (9, 9 if renewed else 1)
     assert weeks.charged("guest-1") == 1.0
     assert {weeks.charged(str(v)) for v in range(8)} == {2.0 if renewed else 1.0}
-    found = result.suggestions([3, "4", "guest-1"], k=3)
-    assert found.members == ("3", "4", "guest-1")
+    suggestions = result.suggestions([3, "4", "guest-1"], k=3)
+    assert suggestions.members == ("3", "4", "guest-1")
     assert week(edges=RING).n_newcomers == 0  # the guest has left
     if not renewed:
         check_drawn_once(drawn, weeks.history)
@@ -599,9 +599,9 @@ def test_pooled_cap_limits_the_number_of_lists(tmp_path):
 def test_list_before_the_first_window_is_popular_names(weeks, drawn):
     result = weeks.refresh(RING, rule=WindowRule(first=5, patience=50))
     assert not drawn
-    found = result.suggestions(k=3)
-    assert not (found.lists.chance < 1).any()
-    assert (found.lists.common == 0).all()
+    suggestions = result.suggestions(k=3)
+    assert not (suggestions.lists.chance < 1).any()
+    assert (suggestions.lists.common == 0).all()
 
 
 def test_uncharged_member_gets_no_list(tmp_path):
@@ -654,7 +654,7 @@ def test_renewal_does_not_count_ended_friendships(weeks, drawn):
     weeks.ledger.advance("friends")
     result = weeks.refresh(RING)
     assert set(drawn[0][-1][0]) == {2, 6}
-    listed = {one.node for one in result.suggestions(["a"], k=8).for_member("a")}
+    listed = {row.node for row in result.suggestions(["a"], k=8).for_member("a")}
     assert listed == {"c", "e", "g"}, "former friends are not suggested"
     assert weeks.charged("a") == 2.0
     weeks.refresh([*RING, (0, 3)])  # begins again, and is counted once in the new series

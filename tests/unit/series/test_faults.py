@@ -30,13 +30,15 @@ def first(tmp_path):
 
 def check(ledger: Ledger, folder: Path) -> None:
     """Everybody has paid once, and every window that was recorded is in the state, once."""
-    assert {one.member: one.charged for one in ledger.accounts()} == dict.fromkeys("abcdefgh", 1.0)
+    assert {account.member: account.charged for account in ledger.accounts()} == dict.fromkeys(
+        "abcdefgh", 1.0
+    )
     assert all(charge.released for charge in ledger.charges()), "no secret is left"
     recorded = Counter()
     for member in "abcdefgh":
-        windows = [one for one in ledger.charges(member) if is_window(one)]
+        windows = [window for window in ledger.charges(member) if is_window(window)]
         recorded[member] = len(windows)
-        assert len({one.note["until"] for one in windows}) == len(windows)
+        assert len({window.note["until"] for window in windows}) == len(windows)
     (shard,) = SeriesFolder(folder / "series").shards(8)
     assert dict(zip("abcdefgh", shard.windows.tolist(), strict=True)) == dict(recorded)
     ledger.verify()

@@ -25,9 +25,9 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    made = History.create(tmp_path / "friends.history")
-    made.add(FIRST, "2026-11-02")
-    return made
+    built_history = History.create(tmp_path / "friends.history")
+    built_history.add(FIRST, "2026-11-02")
+    return built_history
 
 
 def named(history: History, index: int) -> dict[str, int]:
@@ -76,13 +76,13 @@ def test_reset_first_seen_forgets_ended_edges(history):
 
 
 def test_what_is_kept_of_a_snapshot_and_a_history(history):
-    [one] = history.snapshots
-    assert (one.number, one.date, one.n_nodes) == (1, "2026-11-02", 4)
-    assert one.nodes == FIRST.nodes.digest().hexdigest()
+    [snapshot] = history.snapshots
+    assert (snapshot.number, snapshot.date, snapshot.n_nodes) == (1, "2026-11-02", 4)
+    assert snapshot.nodes == FIRST.nodes.digest().hexdigest()
     other = History.create(history.path.with_name("other"))
     other.add(FIRST, "2026-11-02")
     assert other.identity != history.identity
-    assert other.snapshots[0].token != one.token
+    assert other.snapshots[0].token != snapshot.token
     kept = json.loads((history.path / "history.json").read_text())
     assert set(kept) == {
         *("format", "version", "identity", "state", "snapshots"),
@@ -136,7 +136,9 @@ def test_another_graph_on_the_same_day_is_a_new_snapshot(history):
     assert history.add(FIRST, "2026-11-02T11:00", again=True) == 4, "another time"
     assert history.add(SECOND, "2026-11-02") == 5
     dates = ["", "", "T10:00:00+00:00", "T11:00:00+00:00", "T11:00:00+00:00"]
-    assert [one.date for one in history.snapshots] == [f"2026-11-02{time}" for time in dates]
+    assert [snapshot.date for snapshot in history.snapshots] == [
+        f"2026-11-02{time}" for time in dates
+    ]
     with pytest.raises(ParameterError, match="give a later date"):
         history.add(FIRST, "2026-11-02T10:30")
     today = datetime.now(UTC).date().isoformat()
@@ -193,8 +195,8 @@ def test_a_later_text_id_is_just_a_new_member(tmp_path, ids):
 
 
 def test_history_remembers_nodes_from_edges(history):
-    found = Graph.from_edges([0], [1], FIRST.nodes, nodes_from_edges=True)
-    history.add(found, nodes_from_edges=True)
+    from_edges = Graph.from_edges([0], [1], FIRST.nodes, nodes_from_edges=True)
+    history.add(from_edges, nodes_from_edges=True)
     history.add(FIRST)
     assert history.graph.read_report.nodes_from_edges
 

@@ -20,7 +20,7 @@ def files_of(path: Path) -> list[str]:
     return sorted(place.name.partition("-")[0] for place in path.iterdir())
 
 
-def made(path: Path, action: str) -> History:
+def history_before(path: Path, action: str) -> History:
     history = History.create(path)
     history.add(FIRST, "2026-11-02")
     if action == "forget":
@@ -30,7 +30,7 @@ def made(path: Path, action: str) -> History:
 
 @pytest.mark.parametrize("action", ["add", "forget"])
 def test_history_killed_at_any_step_is_old_or_new(tmp_path, forks, action):
-    old, new = made(tmp_path / "old", action), made(tmp_path / "new", action)
+    old, new = history_before(tmp_path / "old", action), history_before(tmp_path / "new", action)
     new.add(SECOND, "2026-11-09") if action == "add" else new.forget("dan")
     seen = {old.graph.fingerprint: 0, new.graph.fingerprint: 0}
     for step in count(1):
@@ -67,7 +67,7 @@ def test_history_creation_killed_at_any_step_can_be_repeated(tmp_path, forks):
 
 
 def test_two_processes_do_not_write_at_once(tmp_path, forks):
-    history = made(tmp_path / "history", "add")
+    history = history_before(tmp_path / "history", "add")
     read, write = os.pipe()
     process = forks.start(HISTORIAN, history.path, "wait", stdin=read, stdout="stdout")
     os.close(read)
@@ -85,7 +85,7 @@ def test_two_processes_do_not_write_at_once(tmp_path, forks):
 
 @pytest.mark.parametrize("size", [0, 100, 129, 134, 140, 143, 147, 160, 300, 900])
 def test_a_full_disk_changes_nothing(tmp_path, forks, size):
-    history = made(tmp_path / "history", "add")
+    history = history_before(tmp_path / "history", "add")
     process = forks.start(HISTORIAN, history.path, "full", size, stderr="stderr")
     _, said = process.communicate(60)
     assert process.returncode == 7, said

@@ -23,9 +23,9 @@ def graph(edges, n=20):
 def week(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
 
-    def run(today, date, **how):
+    def run(today, date, **settings):
         options = {"ledger": ledger, "epsilon": 1.0, "engine": Local(threads=1)}
-        return refresh(today, label="friends", date=date, **options | how)
+        return refresh(today, label="friends", date=date, **options | settings)
 
     run.ledger = ledger
     run.history = lambda: History.open(tmp_path / "ledger.series" / "friends" / "history")

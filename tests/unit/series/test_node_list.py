@@ -21,44 +21,44 @@ def read(tmp_path):
 
 
 @pytest.fixture
-def how(tmp_path):
+def options(tmp_path):
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2)
     return {"ledger": ledger, "epsilon": 1.0, "most_loss": 1}
 
 
-def names(made):
-    return {one.node for one in made.suggestions(["a"]).for_member("a")} | {"a", "b"}
+def names(refreshed):
+    return {row.node for row in refreshed.suggestions(["a"]).for_member("a")} | {"a", "b"}
 
 
-def test_refresh_without_a_node_list_is_refused(read, how, tmp_path):
-    price = {"ledger": how["ledger"], "epsilon": 1.0}
-    for call in (lambda: ev.refresh(read(0), **how), lambda: prepare_refresh(read(0), **price)):
+def test_refresh_without_a_node_list_is_refused(read, options, tmp_path):
+    price = {"ledger": options["ledger"], "epsilon": 1.0}
+    for call in (lambda: ev.refresh(read(0), **options), lambda: prepare_refresh(read(0), **price)):
         with pytest.raises(ParameterError, match=r"--nodes FILE.*nodes_from_edges=True"):
             call()
-    assert how["ledger"].charges() == []
+    assert options["ledger"].charges() == []
     history = ev.History.create(tmp_path / "history")
     with pytest.raises(ParameterError, match="nodes_from_edges=True"):
         history.add(read(0))
     assert history.add(read(0), nodes_from_edges=True) == 1
 
 
-def test_nodes_from_edges_is_stated_in_the_guarantee(read, how):
-    made = ev.refresh(read(0), **how, nodes_from_edges=True, date="2026-01-01")
-    assert names(made) == set("abcdxy")
-    said = str(made.suggestions(["a"]).guarantee)
+def test_nodes_from_edges_is_stated_in_the_guarantee(read, options):
+    refreshed = ev.refresh(read(0), **options, nodes_from_edges=True, date="2026-01-01")
+    assert names(refreshed) == set("abcdxy")
+    said = str(refreshed.suggestions(["a"]).guarantee)
     assert "the start of somebody's first connection and the end of the last one show" in said
-    made = ev.refresh(read(1), **how, nodes_from_edges=True, date="2026-01-08")
-    assert names(made) == set("abcd"), "this is what the word allows"
+    refreshed = ev.refresh(read(1), **options, nodes_from_edges=True, date="2026-01-08")
+    assert names(refreshed) == set("abcd"), "this is what the word allows"
 
 
-def test_a_node_list_hides_the_end_of_a_last_edge(read, how):
+def test_a_node_list_hides_the_end_of_a_last_edge(read, options):
     for week in (0, 1):
-        made = ev.refresh(read(week, [*"abcdxy"]), **how, date=f"2026-01-0{week + 1}")
-        assert names(made) == set("abcdxy")
-    assert made.suggestions(["a"]).guarantee.promise == ""
+        refreshed = ev.refresh(read(week, [*"abcdxy"]), **options, date=f"2026-01-0{week + 1}")
+        assert names(refreshed) == set("abcdxy")
+    assert refreshed.suggestions(["a"]).guarantee.promise == ""
 
 
-def test_history_of_nodes_from_edges_keeps_needing_the_option(read, how):
-    ev.refresh(read(0), **how, nodes_from_edges=True, date="2026-01-01")
+def test_history_of_nodes_from_edges_keeps_needing_the_option(read, options):
+    ev.refresh(read(0), **options, nodes_from_edges=True, date="2026-01-01")
     with pytest.raises(ParameterError, match="nodes_from_edges=True"):
-        ev.refresh(read(1, [*"abcdxy"]), **how, date="2026-01-08")
+        ev.refresh(read(1, [*"abcdxy"]), **options, date="2026-01-08")

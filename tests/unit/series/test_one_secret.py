@@ -71,9 +71,9 @@ def test_any_difference_has_other_noise(monkeypatch):
 def test_other_shared_numbers_have_other_noise_under_one_key():
     noise = noise_for(SECRET, "shared", WINDOW, BORN)
     more = replace(graph(RING + CHORDS), first_seen=np.ones(32, np.uint16))
-    one, same, other = (shared_numbers(WINDOW, g, noise)[0] for g in (BORN, BORN, more))
-    assert (one.values == same.values).all()
-    assert not np.isclose(other.values - one.values, 2.0).any()
+    first, same, other = (shared_numbers(WINDOW, g, noise)[0] for g in (BORN, BORN, more))
+    assert (first.values == same.values).all()
+    assert not np.isclose(other.values - first.values, 2.0).any()
 
 
 def test_only_noise_for_uses_from_secret():

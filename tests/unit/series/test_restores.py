@@ -48,15 +48,15 @@ PUT_BACK = [
 
 def files_of(folder):
     """All files by their path in the folder; the ledger as its own backup has it."""
-    found = {}
+    contents = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if path.is_file() and path.name not in ("lock", "ledger-wal", "ledger-shm"):
-            found[name] = path.read_bytes()
+            contents[name] = path.read_bytes()
     with sqlite3.connect(folder / "ledger") as ledger, sqlite3.connect(":memory:") as copied:
         ledger.backup(copied)
-        found[next(name for name in found if name.name == "ledger")] = copied.serialize()
-    return found
+        contents[next(name for name in contents if name.name == "ledger")] = copied.serialize()
+    return contents
 
 
 def put_back(folder, now, older, parts):

@@ -29,8 +29,8 @@ def ledger(tmp_path):
 
 
 def refreshed(ledger, folder, day):
-    how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "folder": folder}
-    return ev.refresh(GRAPH, date=f"2026-01-{day:02d}", **how)
+    options = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "folder": folder}
+    return ev.refresh(GRAPH, date=f"2026-01-{day:02d}", **options)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
@@ -147,9 +147,9 @@ def test_follows_you_is_said_of_who_follows_today(tmp_path):
 
     def week(edges, day):
         graph = Graph.from_edges(*zip(*edges, strict=True), NodeSet.range(6), directed=True)
-        how = {"epsilon": 1.0, "knows_followers": True, "most_loss": 1}
-        done = ev.refresh(graph, ledger=ledger, date=f"2026-01-0{day}", **how)
-        return {one.node for one in done.suggestions([0]).for_member(0) if one.why == "follows you"}
+        options = {"epsilon": 1.0, "knows_followers": True, "most_loss": 1}
+        done = ev.refresh(graph, ledger=ledger, date=f"2026-01-0{day}", **options)
+        return {row.node for row in done.suggestions([0]).for_member(0) if row.why == "follows you"}
 
     both = [(0, 1), (1, 0), (2, 0), (3, 0), (4, 5)]
     assert week(both, 1) == {2, 3}

@@ -16,9 +16,9 @@ GRAPH = social_network(120, average_degree=16).graph
 
 @pytest.fixture
 def ledger(tmp_path):
-    made = ev.Ledger.create(tmp_path / "f.ledger", epsilon=4)
-    ev.refresh(GRAPH, ledger=made, epsilon=1.0, label="friends", date="2026-01-01")
-    return made
+    new_ledger = ev.Ledger.create(tmp_path / "f.ledger", epsilon=4)
+    ev.refresh(GRAPH, ledger=new_ledger, epsilon=1.0, label="friends", date="2026-01-01")
+    return new_ledger
 
 
 def lists(ledger, members=None, epsilon=1.0, **options):
@@ -26,31 +26,31 @@ def lists(ledger, members=None, epsilon=1.0, **options):
 
 
 def test_members_of_a_series_get_their_lists_from_it(ledger):
-    made = lists(ledger, [7, 3], k=5)
-    assert made.members == (7, 3)
-    assert made.provenance.mechanism == "series of lists"
-    assert [len(made.for_member(v)) for v in (7, 3)] == [5, 5]
-    assert made.for_member(7) == lists(ledger.location, 7, k=5).for_member(7)
+    suggestions = lists(ledger, [7, 3], k=5)
+    assert suggestions.members == (7, 3)
+    assert suggestions.provenance.mechanism == "series of lists"
+    assert [len(suggestions.for_member(v)) for v in (7, 3)] == [5, 5]
+    assert suggestions.for_member(7) == lists(ledger.location, 7, k=5).for_member(7)
     assert len(lists(ledger).members) == 120
     assert {place.node for place in lists(ledger, 7, candidates=[1, 2]).for_member(7)} <= {1, 2}
-    assert {one.charged for one in ledger.accounts()} == {1.0}
+    assert {account.charged for account in ledger.accounts()} == {1.0}
 
 
 def test_series_guarantee_covers_all_lists_also_in_files(ledger, tmp_path):
-    made = lists(ledger, 7, k=5)
-    said = str(made.guarantee)
+    suggestions = lists(ledger, 7, k=5)
+    said = str(suggestions.guarantee)
     assert "This covers all lists of the series together; since when" in said
     assert "less than epsilon = 2." in said
     assert "further releases outside of the series (they add up)" in said
-    made.write(tmp_path / "list.json")
-    assert ev.Suggestions.read(tmp_path / "list.json").guarantee == made.guarantee
+    suggestions.write(tmp_path / "list.json")
+    assert ev.Suggestions.read(tmp_path / "list.json").guarantee == suggestions.guarantee
     assert "series" not in str(ev.suggest(GRAPH, 7, 0.5, label="other").guarantee)
 
 
 def test_mechanism_equal_to_the_series_gets_its_lists(ledger):
     same = ev.mechanisms.Suggest(epsilon=1.0)
-    made = lists(ledger, 7, None, mechanism=same)
-    assert made.for_member(7) == lists(ledger, 7).for_member(7)
+    suggestions = lists(ledger, 7, None, mechanism=same)
+    assert suggestions.for_member(7) == lists(ledger, 7).for_member(7)
     assert ledger.account("7").charged == 1.0
 
 
@@ -98,8 +98,8 @@ def test_a_folder_that_is_not_there_is_no_series_to_start(ledger, tmp_path):
     assert ledger.account("7").charged == 1.0
 
 
-def names(made, member):
-    return [one.node for one in made.for_member(member)]
+def names(suggestions, member):
+    return [row.node for row in suggestions.for_member(member)]
 
 
 def test_excluded_names_leave_stored_lists_and_others_fill_them(ledger):
@@ -107,11 +107,11 @@ def test_excluded_names_leave_stored_lists_and_others_fill_them(ledger):
     head = ledger.entry()
     first, second, third = before[:3]
     exclude = [(7, first), (second, 7), (third, 7, "one")]
-    made = lists(ledger, [7, first, second, third], k=18, exclude=exclude)
-    assert not {first, second} & set(names(made, 7))
-    assert len(names(made, 7)) == 18
+    suggestions = lists(ledger, [7, first, second, third], k=18, exclude=exclude)
+    assert not {first, second} & set(names(suggestions, 7))
+    assert len(names(suggestions, 7)) == 18
     for other in (first, second, third):
-        assert 7 not in names(made, other)
+        assert 7 not in names(suggestions, other)
     assert ledger.entry() == head
     assert names(lists(ledger, 7, k=20), 7) == before
 
@@ -120,9 +120,9 @@ def test_refresh_filters_apply_to_its_result_alone(ledger, tmp_path):
     """Candidates and excluded pairs."""
     before = names(lists(ledger, 7), 7)
     (tmp_path / "blocks.csv").write_text(f"7,{before[0]}\n")
-    how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "date": "2026-01-08"}
+    options = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "date": "2026-01-08"}
     allowed = [node for node in range(120) if node != before[1]]
-    done = ev.refresh(GRAPH, **how, candidates=allowed, exclude=tmp_path / "blocks.csv")
+    done = ev.refresh(GRAPH, **options, candidates=allowed, exclude=tmp_path / "blocks.csv")
     shown = done.suggestions()
     assert not {before[0], before[1]} & set(names(shown, 7))
     assert all(before[1] not in names(shown, member) for member in range(120))
@@ -147,15 +147,15 @@ def test_refresh_refuses_wrong_candidates_before_it_merges(tmp_path, wrong):
 
 def test_excluded_names_leave_lists_without_a_series(tmp_path):
     ledger = ev.Ledger.create(tmp_path / "f.ledger", epsilon=1)
-    how = {"ledger": ledger, "label": "once", "k": 10}
-    before = names(ev.suggest(GRAPH, 7, 1.0, **how), 7)
-    made = ev.suggest(GRAPH, 7, 1.0, **how, exclude=[(7, before[0])])
-    assert before[0] not in names(made, 7)
-    assert len(names(made, 7)) == 10
+    options = {"ledger": ledger, "label": "once", "k": 10}
+    before = names(ev.suggest(GRAPH, 7, 1.0, **options), 7)
+    suggestions = ev.suggest(GRAPH, 7, 1.0, **options, exclude=[(7, before[0])])
+    assert before[0] not in names(suggestions, 7)
+    assert len(names(suggestions, 7)) == 10
     # Who is hidden from whom cannot be guessed from what is written beside the list.
     other = ev.Ledger.create(tmp_path / "g.ledger", epsilon=1)
-    again = ev.suggest(GRAPH, 7, 1.0, **how | {"ledger": other}, exclude=[(7, before[0])])
-    assert made.provenance.lists["exclude"] != again.provenance.lists["exclude"]
+    again = ev.suggest(GRAPH, 7, 1.0, **options | {"ledger": other}, exclude=[(7, before[0])])
+    assert suggestions.provenance.lists["exclude"] != again.provenance.lists["exclude"]
 
 
 def test_iterators_of_pairs_and_candidates_are_not_used_up(tmp_path):

@@ -24,8 +24,8 @@ def first_seen(history: History) -> dict[str, int]:
     graph = history.graph
     rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     names = zip(graph.nodes.take(rows), graph.nodes.take(graph.indices), strict=True)
-    found = zip(names, graph.first_seen.tolist(), strict=True)
-    return {f"{a} {b}": birth for (a, b), birth in found if str(a) < str(b)}
+    births = zip(names, graph.first_seen.tolist(), strict=True)
+    return {f"{a} {b}": birth for (a, b), birth in births if str(a) < str(b)}
 
 
 def write(file: Path, times: list[object], head: str = "a,b,since") -> Path:
@@ -51,10 +51,14 @@ def test_times_in_many_forms(tmp_path, times):
     file = write(tmp_path / "friends.csv", times)
     monthly = History.from_edges(tmp_path / "months", file, time="since", periods="monthly")
     assert first_seen(monthly) == MONTHS
-    assert [one.date for one in monthly.snapshots] == ["2026-02-01", "2026-03-01", "2026-04-01"]
+    assert [snapshot.date for snapshot in monthly.snapshots] == [
+        "2026-02-01",
+        "2026-03-01",
+        "2026-04-01",
+    ]
     weekly = History.from_edges(tmp_path / "weeks", file, time="since")
     assert first_seen(weekly) == WEEKS
-    dates = [date.fromisoformat(one.date) for one in weekly.snapshots]
+    dates = [date.fromisoformat(snapshot.date) for snapshot in weekly.snapshots]
     assert dates[0] == date(2026, 2, 2)
     assert {day.weekday() for day in dates} == {0}
     assert len(dates) == 5
@@ -76,39 +80,39 @@ def test_times_in_many_forms(tmp_path, times):
 def test_parquet_has_times_of_its_own(tmp_path, times):
     table = pl.DataFrame({"when": times, "a": [a for a, _ in ENDS], "b": [b for _, b in ENDS]})
     table.write_parquet(tmp_path / "friends.parquet")
-    made = History.from_edges(
+    history = History.from_edges(
         *(tmp_path / "history", tmp_path / "friends.parquet"),
         time="when",
         periods=["2026-01-31", date(2026, 2, 28)],
         nodes=["eve", "dan", "cem", "bob", "ann"],
     )
-    assert first_seen(made) == {"ann bob": 1, "bob cem": 2, "cem dan": 2}
-    assert [one.date for one in made.snapshots] == ["2026-01-31", "2026-02-28", None]
-    assert [one.n_nodes for one in made.snapshots] == [5, 5, 5]
-    assert not made.graph.read_report.nodes_from_edges
+    assert first_seen(history) == {"ann bob": 1, "bob cem": 2, "cem dan": 2}
+    assert [snapshot.date for snapshot in history.snapshots] == ["2026-01-31", "2026-02-28", None]
+    assert [snapshot.n_nodes for snapshot in history.snapshots] == [5, 5, 5]
+    assert not history.graph.read_report.nodes_from_edges
 
 
 def test_any_numbers_will_do_for_equal_periods_and_cut_points(tmp_path):
     file = write(tmp_path / "friends.csv", [2004, 2007.5, 2001, 2010], head="")
-    made = History.from_edges(tmp_path / "three", file, time=2, periods=3)
-    assert first_seen(made) == {"ann bob": 1, "bob cem": 3, "cem dan": 3}
-    assert [one.date for one in made.snapshots] == [None] * 3
+    history = History.from_edges(tmp_path / "three", file, time=2, periods=3)
+    assert first_seen(history) == {"ann bob": 1, "bob cem": 3, "cem dan": 3}
+    assert [snapshot.date for snapshot in history.snapshots] == [None] * 3
     cut = History.from_edges(tmp_path / "cut", file, time=2, periods=[2000, 2001, 2009])
     assert first_seen(cut) == {"ann bob": 2, "bob cem": 3, "cem dan": 4}
-    one = History.from_edges(tmp_path / "one", file, time=2, periods=1)
-    assert first_seen(one) == {"ann bob": 1, "bob cem": 1, "cem dan": 1}
+    snapshot = History.from_edges(tmp_path / "one", file, time=2, periods=1)
+    assert first_seen(snapshot) == {"ann bob": 1, "bob cem": 1, "cem dan": 1}
     with pytest.raises(ParameterError, match="weekly periods need times that are dates"):
         History.from_edges(tmp_path / "weeks", file, time=2)
 
 
 def test_from_edges_takes_time_from_any_column_and_directed(tmp_path):
     (tmp_path / "f.txt").write_text("5 1 2 x\n3 2 1 x\n9 1 3 y\n")
-    made = History.from_edges(
+    history = History.from_edges(
         *(tmp_path / "history", tmp_path / "f.txt"),
         time=0, columns=(1, 2), periods=[4, 6], directed="keep",
     )  # fmt: skip
-    assert made.graph.indices.tolist() == [1, 2, 0]
-    assert made.graph.first_seen.tolist() == [2, 3, 1]
+    assert history.graph.indices.tolist() == [1, 2, 0]
+    assert history.graph.first_seen.tolist() == [2, 3, 1]
     (tmp_path / "g.csv").write_text("1,10,2\n2,20,1\n")
     middle = History.from_edges(tmp_path / "middle", tmp_path / "g.csv", time=1, periods=2)
     assert middle.graph.first_seen.tolist() == [1, 1]
@@ -116,12 +120,12 @@ def test_from_edges_takes_time_from_any_column_and_directed(tmp_path):
 
 def test_a_history_from_a_list_goes_on_with_snapshots(tmp_path):
     file = write(tmp_path / "friends.csv", DATES)
-    made = History.from_edges(tmp_path / "history", file, time="since", periods="monthly")
+    history = History.from_edges(tmp_path / "history", file, time="since", periods="monthly")
     with pytest.raises(ParameterError, match="snapshot 3 is of 2026-04-01: give a later date"):
-        made.add(Graph.from_edges([0], [3], made.nodes), "2026-03-31")
-    assert made.add(Graph.from_edges([0], [3], made.nodes), "2026-05-01") == 4
-    assert first_seen(made) == MONTHS | {"ann dan": 4}
-    assert made.current_edges == 1
+        history.add(Graph.from_edges([0], [3], history.nodes), "2026-03-31")
+    assert history.add(Graph.from_edges([0], [3], history.nodes), "2026-05-01") == 4
+    assert first_seen(history) == MONTHS | {"ann dan": 4}
+    assert history.current_edges == 1
 
 
 @pytest.mark.parametrize(

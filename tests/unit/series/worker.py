@@ -36,8 +36,8 @@ STEPS = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "fcntl.flock", "sqlit
 def weekly(ledger: Ledger, date: str, folder: Path) -> Refreshed:
     edges, members = WEEKS[date]
     graph = Graph.from_edges(*zip(*edges, strict=True), NodeSet.of(list(members)))
-    how = {"rule": EAGER, "engine": Local(threads=1), "folder": folder / "series"}
-    return refresh(graph, ledger=ledger, epsilon=1.0, label="friends", date=date, **how)
+    options = {"rule": EAGER, "engine": Local(threads=1), "folder": folder / "series"}
+    return refresh(graph, ledger=ledger, epsilon=1.0, label="friends", date=date, **options)
 
 
 def opened(folder: Path, url: str = "") -> Ledger:
@@ -68,9 +68,9 @@ def kill_at(number: int, folder: Path) -> None:
     connect = sqlite3.connect
 
     def traced(*words: object, **more: object) -> sqlite3.Connection:
-        made = connect(*words, **more)  # type: ignore[call-overload]
-        made.set_trace_callback(lambda words: step() if "COMMIT" in words else None)
-        return made
+        connection = connect(*words, **more)  # type: ignore[call-overload]
+        connection.set_trace_callback(lambda words: step() if "COMMIT" in words else None)
+        return connection
 
     sqlite3.connect = traced  # type: ignore[assignment]
 
