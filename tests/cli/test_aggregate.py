@@ -49,9 +49,9 @@ def test_the_charge_is_for_everybody_once_and_a_dry_run_shows_it(run):
 
 def test_without_values_rows_are_public_embeddings(run):
     assert run("aggregate follows.csv --epsilon 1 --dim 6 --out e.parquet").returncode == 0
-    made = Release.read("e.parquet")
-    assert made.values.shape == (5, 6)
-    assert made.guarantee.model == "public"
+    embeddings = Release.read("e.parquet")
+    assert embeddings.values.shape == (5, 6)
+    assert embeddings.guarantee.model == "public"
 
 
 @pytest.mark.parametrize(

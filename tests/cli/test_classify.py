@@ -55,14 +55,14 @@ def test_out_and_page_hold_predictions_of_unlabelled_nodes(run):
     done = run(f"{CLASSIFY} --features features.csv --out p.parquet --page p.html")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{Path('p.html').resolve()}\n"
-    made = Predictions.read("p.parquet")
-    assert list(made.nodes) == [f"a{i}" for i in range(LABELLED, MEMBERS)]
+    predictions = Predictions.read("p.parquet")
+    assert list(predictions.nodes) == [f"a{i}" for i in range(LABELLED, MEMBERS)]
     assert f"p.parquet: {MEMBERS - LABELLED} predictions." in done.stderr
     assert "accuracy" in done.stderr
     assert "Not protected: labels, features" in done.stderr
     shown = _page("p.html")["predictions"]
     assert (shown["n_nodes"], shown["n_labelled"]) == (MEMBERS - LABELLED, LABELLED)
-    assert shown["quality"]["accuracy"] == made.accuracy
+    assert shown["quality"]["accuracy"] == predictions.accuracy
     assert shown["without"] == "features alone"
     assert shown["private"]
     assert sum(shown["predicted"]) == MEMBERS - LABELLED
@@ -79,9 +79,9 @@ def test_the_charge_is_for_everybody_once_and_a_dry_run_shows_it(run):
     assert "Charged 1 to everybody. Remaining budget: 0.5" in first.stderr
     again = run(f"{line} --out again.json --threshold 0.9")
     assert "costs nothing" in again.stderr
-    one, two = Predictions.read("first.json"), Predictions.read("again.json")
-    assert (one.probabilities == two.probabilities).all()
-    assert two.n_abstained > 0
+    original, repeated = Predictions.read("first.json"), Predictions.read("again.json")
+    assert (original.probabilities == repeated.probabilities).all()
+    assert repeated.n_abstained > 0
     refused = run(CLASSIFY.replace("--epsilon 1", "--epsilon 0.6 --ledger f.ledger --out x.csv"))
     assert refused.returncode == 3
     assert len(ledger.charges()) == 1
@@ -102,7 +102,7 @@ def test_json_holds_all_rows_and_a_table_the_first_ones(run):
     assert len(printed["rows"]) == MEMBERS - LABELLED
     low, high = printed["accuracy_interval"]
     assert low <= printed["accuracy"] <= high
-    assert [one["class"] for one in printed["by_class"]] == printed["classes"]
+    assert [row["class"] for row in printed["by_class"]] == printed["classes"]
     done = run(CLASSIFY)
     assert done.stdout.count("│ a1") == 20
     assert f"{MEMBERS - LABELLED - 20} more: --out writes all" in done.stderr

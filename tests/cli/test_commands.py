@@ -135,9 +135,9 @@ def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
         done = run(f"embed follows.csv{width} --out own.parquet --ledger f.ledger")
         assert done.returncode == 0
         assert "no such edge is used, so this costs nothing" in " ".join(done.stderr.split())
-        made = edgeveil.Release.read(folder / "own.parquet")
-        assert made.values.shape == (5, columns)
-        assert made.guarantee.epsilon == 0
+        embeddings = edgeveil.Release.read(folder / "own.parquet")
+        assert embeddings.values.shape == (5, columns)
+        assert embeddings.guarantee.epsilon == 0
         (folder / "own.parquet").unlink()
     assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").charged_nano == 0
     assert "counted against" not in run("embed follows.csv --out own.parquet").stderr
@@ -146,9 +146,9 @@ def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
 def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
     run("ledger create f.ledger --epsilon 2")
     ask = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
-    made = run("ledger backup f.ledger old.ledger")
-    assert made.returncode == 0
-    assert run(f"ledger verify f.ledger --known-head {made.stdout.strip()}").returncode == 0
+    done = run("ledger backup f.ledger old.ledger")
+    assert done.returncode == 0
+    assert run(f"ledger verify f.ledger --known-head {done.stdout.strip()}").returncode == 0
     run(ask)
     os.replace(folder / "old.ledger", folder / "f.ledger")
     for line in (f"{ask} --mechanism two-hop --restart 0.2", "ledger verify f.ledger"):

@@ -40,8 +40,8 @@ def test_bash_completes(folder, run, typed, expected):
         "COMP_POINT=${#COMP_LINE}; _edgeveil; printf '%s\\n' \"${COMPREPLY[@]}\"; complete -p"
     )
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
-    *found, registered = done.stdout.splitlines()
-    assert set(found) == expected
+    *completions, registered = done.stdout.splitlines()
+    assert set(completions) == expected
     assert registered == "complete -F _edgeveil edgeveil"
 
 
@@ -75,8 +75,8 @@ def test_zsh_loads_completion_from_fpath_and_by_source(folder, run):
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return [" ".join(line.split()[:2]) for line in done.stdout.splitlines()]
 
-    found = zsh("autoload -Uz _edgeveil; _edgeveil; _edgeveil")
-    assert found == ["called: _edgeveil"] * 2, "at the first use and at every later one"
+    calls = zsh("autoload -Uz _edgeveil; _edgeveil; _edgeveil")
+    assert calls == ["called: _edgeveil"] * 2, "at the first use and at every later one"
     assert zsh("source ./_edgeveil") == ["registered: _edgeveil"]
 
 

@@ -61,15 +61,17 @@ def shown(tmp_path_factory):
 
 def _cells(shown: Shown, start: str) -> list[list[str]]:
     """The six columns of the lines that start like this."""
-    found = [line for line in shown.lines if re.match(start, line)]
-    return [[line[at:][:12].strip() for at in range(8, 80, 12)] for line in found]
+    lines = [line for line in shown.lines if re.match(start, line)]
+    return [[line[at:][:12].strip() for at in range(8, 80, 12)] for line in lines]
 
 
 def test_terminal_and_page_lists_agree_with_hidden_marked(shown):
     [names] = _cells(shown, "rank ")
     [counts] = _cells(shown, r"private +\d")
     places = _cells(shown, r"\d+ ")
-    lists = {one["member"]: one["rows"] for one in shown.page["lists"] if one["epsilon"] == 1.0}
+    lists = {
+        entry["member"]: entry["rows"] for entry in shown.page["lists"] if entry["epsilon"] == 1.0
+    }
     assert list(lists) == names
     assert (len(names), len(places)) == (6, 10)
     for column, (member, rows) in enumerate(lists.items()):
@@ -112,10 +114,10 @@ def test_80_columns_are_enough_and_the_promise_is_said(shown):
 
 
 def test_years_are_predicted_from_those_of_the_others(shown):
-    made = shown.years["predictions"]
-    assert made["n_nodes"] + made["n_labelled"] == 800
-    assert made["classes"] == [str(year) for year in range(2016, 2026)]
-    assert (made["private"], made["epsilon"]) == (True, 1.0)
+    predictions = shown.years["predictions"]
+    assert predictions["n_nodes"] + predictions["n_labelled"] == 800
+    assert predictions["classes"] == [str(year) for year in range(2016, 2026)]
+    assert (predictions["private"], predictions["epsilon"]) == (True, 1.0)
     [row] = [line.split() for line in shown.lines if line.startswith("  in truth")]
     right = [float(cell) for cell in row[2:]]
     assert len(right) == 4

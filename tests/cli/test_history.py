@@ -125,14 +125,14 @@ def test_evaluate_over_time_takes_a_history_not_a_graph(folder, run):
     (folder / "friends.csv").write_text(f"a,b,since\n{rows}")
     run("history create f.history friends.csv --time since --periods 4")
     done = run("evaluate --over-time f.history --epsilon 1 --sources 5 -k 5 --format json")
-    found = json.loads(done.stdout)
-    assert list(found["rows"][0]) == [
+    printed = json.loads(done.stdout)
+    assert list(printed["rows"][0]) == [
         "friends",
         "mechanism",
         "epsilon",
         *map("at {}".format, range(1, 5)),
     ]
-    assert found["says"] == "NOT PRIVATE: for the curator only"
+    assert printed["says"] == "NOT PRIVATE: for the curator only"
     assert "do not publish them" in done.stderr
     for wrong in ("evaluate", "evaluate friends.csv --over-time f.history"):
         done = run(wrong)

@@ -180,14 +180,14 @@ def test_a_module_that_does_not_load_is_named(folder, run):
 
 
 def test_parameters_are_set_by_name_with_their_type(outside, folder):
-    def made(*settings):
+    def mechanism_with(*settings):
         return make_mechanism(f"{outside}:Scores", "scores", settings=settings, epsilon=1)
 
-    plain = made()
+    plain = mechanism_with()
     assert (plain.power, plain.label, plain.word) == (1.0, "", None)
-    given = made("power=0.5", "label=12", "word=x=y", "model=joint")
+    given = mechanism_with("power=0.5", "label=12", "word=x=y", "model=joint")
     assert (given.power, given.label, given.word, given.model) == (0.5, "12", "x=y", "joint")
-    assert made("word=none").word is None
+    assert mechanism_with("word=none").word is None
     assert make_mechanism("push-flow-cap", None, settings=["rounds=none"], epsilon=1) == (
         DPPushFlowCap(epsilon=1, rounds=None)
     )
@@ -196,10 +196,10 @@ def test_parameters_are_set_by_name_with_their_type(outside, folder):
 
 
 def test_an_installed_package_announces_its_mechanism(outside, run, folder, monkeypatch):
-    about = folder / "announcing-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: announcing\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(
+    metadata = folder / "announcing-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: announcing\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
         f"[edgeveil.mechanisms]\nannounced = {outside}:Scores\ngone = nowhere_at_all:Thing\n"
     )
     monkeypatch.syspath_prepend(folder)

@@ -43,10 +43,10 @@ def test_a_member_pays_once_for_the_lists_of_all_weeks(weeks, run):
         assert ("40 members joined" in done.stderr) == (number == 1)
         assert "Lowest remaining budget: epsilon = 1." in done.stderr
         assert charged() == 1.0
-    made = [ReleaseFolder.open(f"lists/000{number}") for number in (1, 2, 3)]
-    assert [len(lists) for lists in made] == [40, 40, 40]
-    assert {lists.guarantee.epsilon for lists in made} == {1.0}
-    assert len(made[0].only("member1").for_member("member1")) == 20
+    folders = [ReleaseFolder.open(f"lists/000{number}") for number in (1, 2, 3)]
+    assert [len(lists) for lists in folders] == [40, 40, 40]
+    assert {lists.guarantee.epsilon for lists in folders} == {1.0}
+    assert len(folders[0].only("member1").for_member("member1")) == 20
 
 
 def test_newcomers_pay_when_they_join_and_nobody_else(weeks, run):
@@ -75,9 +75,11 @@ def test_series_guarantee_names_nodes_read_off_the_edges(weeks, run):
         assert (done.returncode, "--nodes-from-edges" in done.stderr) == (2, True), done.stderr
         assert (charged(), (weeks / "found").exists()) == (1.0, False)
     run(f"{line} --nodes-from-edges")
-    listed, found = (ReleaseFolder.open(f"{name}/0001").guarantee for name in ("listed", "found"))
+    listed, from_edges = (
+        ReleaseFolder.open(f"{name}/0001").guarantee for name in ("listed", "found")
+    )
     assert listed.promise == ""
-    assert "the end of the last one show exactly" in found.promise
+    assert "the end of the last one show exactly" in from_edges.promise
 
 
 def test_what_was_written_before_is_not_replaced_silently(weeks, run):
@@ -295,7 +297,7 @@ def test_report_of_a_series_adds_accuracy_from_a_graph(weeks, run):
     line = REPORT.replace("report", "report week1.csv --nodes members.txt")
     done = run(f"{line} --member member3 --accuracy")
     assert done.returncode == 0, done.stderr
-    assert [one["private"] for one in _page()["lists"]] == [True, False, False]
+    assert [entry["private"] for entry in _page()["lists"]] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -340,8 +342,8 @@ def test_excluded_pairs_are_on_no_list_that_is_shown(weeks, run):
     assert "member30" not in Path("members/0001/member3.csv").read_text()
     unblocked = run(f"{SINGLE} --member member3 --candidates among.txt --format json")
     assert "member30" in {row["node"] for row in json.loads(unblocked.stdout)["rows"]}
-    found = run(f"{SINGLE} --member member3 --member member30 {shown} --format json")
-    rows = json.loads(found.stdout)["rows"]
+    listing = run(f"{SINGLE} --member member3 --member member30 {shown} --format json")
+    rows = json.loads(listing.stdout)["rows"]
     listed = {name: {row["node"] for row in rows if row["member"] == name} for name in
               ("member3", "member30")}  # fmt: skip
     assert listed["member3"] <= {"member28"}

@@ -29,8 +29,8 @@ def graphs(folder):
 
 
 def _data(file: str) -> dict:
-    found = re.search(r'id="data">(.*?)</script>', Path(file).read_text("utf-8"), re.DOTALL)
-    return json.loads(found.group(1))
+    match = re.search(r'id="data">(.*?)</script>', Path(file).read_text("utf-8"), re.DOTALL)
+    return json.loads(match.group(1))
 
 
 @pytest.mark.parametrize("graph", KINDS)
@@ -40,13 +40,15 @@ def test_report_page_holds_the_release_and_no_curator_data(run, graphs, graph):
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{Path('page.html').resolve()}\n"
     data = _data("page.html")
-    assert [one["member"] for one in data["lists"]] == [graphs[0], graphs[7]]
-    for one in data["lists"]:
-        assert (one["private"], one["alone"], one["truth"], one["epsilon"]) == (True, True, "", 1)
-        assert len(one["rows"]) == 6
-        assert all(why and 0 <= chance <= 1 for _, _, _, _, why, _, chance, _ in one["rows"])
-        assert {row[5] for row in one["rows"]} == {None}
-        assert "Protected: every edge" in one["promise"]
+    assert [entry["member"] for entry in data["lists"]] == [graphs[0], graphs[7]]
+    for entry in data["lists"]:
+        assert entry["private"]
+        assert entry["alone"]
+        assert (entry["truth"], entry["epsilon"]) == ("", 1)
+        assert len(entry["rows"]) == 6
+        assert all(why and 0 <= chance <= 1 for _, _, _, _, why, _, chance, _ in entry["rows"])
+        assert {row[5] for row in entry["rows"]} == {None}
+        assert "Protected: every edge" in entry["promise"]
     assert (data["results"]["rows"], data["notes"], data["spending"]) == ([], [], None)
     assert "--per-member" in done.stderr
     assert stat.S_IMODE(os.stat("page.html").st_mode) == 0o600
@@ -61,7 +63,7 @@ def test_accuracy_is_added_on_request_and_said_to_be_not_private(run, graphs, gr
     data = _data("page.html")
     epsilons = {row[data["results"]["columns"].index("epsilon")] for row in data["results"]["rows"]}
     assert epsilons == {None, 0.25, 0.5, 1, 1.5, 2, 4}
-    assert [one["mechanism"] for one in data["lists"]] == [
+    assert [entry["mechanism"] for entry in data["lists"]] == [
         "suggest", "without privacy", "popularity",
     ]  # fmt: skip
 
@@ -94,7 +96,7 @@ def test_a_members_page_names_nobody_elses_list(run, graphs):
     for name in graphs[:3]:
         file = Path(f"pages/{name}.html")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert [one["member"] for one in _data(file)["lists"]] == [name]
+        assert [entry["member"] for entry in _data(file)["lists"]] == [name]
     refused = run(f"report {words} --accuracy --per-member others")
     assert refused.returncode == 2
     assert not Path("others").exists()
@@ -138,9 +140,9 @@ def test_more_members_than_a_page_can_show_are_refused(run, folder):
 
 def test_seeded_noise_is_shown_as_not_private(run):
     run("report follows.csv --member bob --epsilon 1 --insecure-seed 1 --out page.html")
-    [one] = _data("page.html")["lists"]
-    assert not one["private"]
-    assert one["promise"].startswith("NOT PRIVATE")
+    [entry] = _data("page.html")["lists"]
+    assert not entry["private"]
+    assert entry["promise"].startswith("NOT PRIVATE")
 
 
 def test_a_configuration_file_cannot_ask_for_the_curators_part(run):

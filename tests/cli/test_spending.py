@@ -29,9 +29,9 @@ def used(tmp_path, monkeypatch):
 
 def test_plan_names_what_one_more_series_may_cost(used, capsys):
     assert main(["ledger", "plan", "friends.ledger", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["least_left"] == 2.5
-    assert found["rows"] == [
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["least_left"] == 2.5
+    assert plan["rows"] == [
         {"lists": "series", "charges": 1, "epsilon": 2.5},
         {"lists": "series, renewed once", "charges": 2, "epsilon": 1.25},
     ]
@@ -67,8 +67,8 @@ def series(tmp_path, monkeypatch):
     ledger = Ledger.create("series.ledger", epsilon=2)
     for number, members in enumerate((150, 150, 160), 1):
         graph = social_network(members, average_degree=20).graph
-        how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "purpose": "weekly"}
-        refresh(graph, date=f"2026-01-{number:02d}", rule=WindowRule(latest=1), **how)
+        options = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "purpose": "weekly"}
+        refresh(graph, date=f"2026-01-{number:02d}", rule=WindowRule(latest=1), **options)
     return ledger
 
 
@@ -127,8 +127,8 @@ def test_report_to_a_file_is_the_same_table(used, suffix, tmp_path, capsys):
 
 
 def _spending(file) -> dict:
-    found = re.search(r'id="data">(.*?)</script>', file.read_text("utf-8"), re.DOTALL)
-    return json.loads(found.group(1))["spending"]
+    match = re.search(r'id="data">(.*?)</script>', file.read_text("utf-8"), re.DOTALL)
+    return json.loads(match.group(1))["spending"]
 
 
 def test_report_of_one_recipient_names_it_and_nobody_else(used, tmp_path):

@@ -29,7 +29,7 @@ def test_a_key_is_made_once_and_the_service_accepts_its_tokens(run, members):
     assert second.stderr == ""
     assert path.read_text() == key
     checker = Tokens(path, "app")
-    assert [checker.subject(one.stdout.strip()) for one in (first, second)] == ["ann", "bob"]
+    assert [checker.subject(token.stdout.strip()) for token in (first, second)] == ["ann", "bob"]
     with pytest.raises(Refused):
         Tokens(path, "other").subject(first.stdout.strip())
 

@@ -115,7 +115,7 @@ def test_help_docstring_lines_fit_80_columns(name):
 )
 def test_help_flows_over_the_line_ends_of_docstrings(run_process, name, words):
     shown = run_process(f"{name} --help", COLUMNS="300").stdout.splitlines()
-    [line] = [one for one in shown if words[:20] in one]
+    [line] = [line_shown for line_shown in shown if words[:20] in line_shown]
     assert words in line
 
 

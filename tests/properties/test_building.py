@@ -60,8 +60,8 @@ def write_parquet(path: Path, rows: list[tuple[Any, Any]]) -> Path:
 
 
 def described(place: Path) -> dict[str, Any]:
-    about: dict[str, Any] = json.loads((place / "graph.json").read_text())
-    return about
+    description: dict[str, Any] = json.loads((place / "graph.json").read_text())
+    return description
 
 
 @given(

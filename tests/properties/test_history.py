@@ -89,13 +89,13 @@ class Oracle:
 @st.composite
 def snapshots(draw: st.DrawFn) -> list[tuple[list[int], set[tuple[int, int]]]]:
     """Draw who is there, in any order, and who knows whom, each time anew."""
-    found = []
+    steps = []
     for _ in range(draw(st.integers(1, 5))):
         members = draw(st.permutations(range(9)))[: draw(st.integers(0, 9))]
         pairs = [(a, b) for a in members for b in members if a != b]
         edges = draw(st.sets(st.sampled_from(pairs), max_size=14)) if pairs else set()
-        found.append((list(members), edges))
-    return found
+        steps.append((list(members), edges))
+    return steps
 
 
 def graph_of(members: list[Any], edges: set[tuple[Any, Any]], directed: bool) -> Graph:
@@ -106,17 +106,17 @@ def graph_of(members: list[Any], edges: set[tuple[Any, Any]], directed: bool) ->
 
 @pytest.mark.parametrize("kind", NAMES)
 @given(
-    found=snapshots(), directed=st.booleans(), block=st.sampled_from([1, 7, 1000]), data=st.data()
+    steps=snapshots(), directed=st.booleans(), block=st.sampled_from([1, 7, 1000]), data=st.data()
 )
 @settings(max_examples=40)
-def test_history_equals_a_dict_of_first_sightings(kind, found, directed, block, data):
+def test_history_equals_a_dict_of_first_sightings(kind, steps, directed, block, data):
     oracle, name = Oracle(directed), NAMES[kind]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "_BLOCK", block)
         patch.setattr("os.fsync", lambda handle: None)  # takes most of the time
         history = History.create(Path(folder, "history"))
         oracle.check(history)
-        for members, edges in found:
+        for members, edges in steps:
             members = [name(i) for i in members]
             edges = {(name(a), name(b)) for a, b in edges}
             if kind == "range" and members:  # 0 .. n-1, as a matrix has them
@@ -133,7 +133,7 @@ def test_history_equals_a_dict_of_first_sightings(kind, found, directed, block, 
                 history.reset_first_seen()
                 oracle.reset_first_seen()
                 oracle.check(history)
-            left = [one for one in oracle.number if one not in members]
+            left = [member_id for member_id in oracle.number if member_id not in members]
             if left and data.draw(st.booleans()):
                 member = data.draw(st.sampled_from(left))
                 history.forget(member)

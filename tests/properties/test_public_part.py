@@ -177,12 +177,12 @@ def test_no_node_list_text_ids_are_sorted_and_reported(name, given_ids):
     assert list(graph.nodes) == sorted({node for row in as_rows(ids, edges) for node in row})
     assert graph.read_report.nodes_from_edges
     names = list(graph.nodes)
-    found = {
+    edges_read = {
         frozenset((names[u], names[int(v)]))
         for u in range(graph.n_nodes)
         for v in graph.neighbours(u)
     }
-    assert found == {frozenset(row) for row in as_rows(ids, edges)}
+    assert edges_read == {frozenset(row) for row in as_rows(ids, edges)}
 
 
 @pytest.mark.parametrize("name", NUMBERING)

@@ -73,23 +73,27 @@ def rows_of(tail):
     ]
 
 
-def loss_of_rows(one, other):
+def loss_of_rows(first, second):
     """The largest log-ratio of an outcome of one row, in either direction."""
-    if np.array_equal(one.positions, other.positions) and np.array_equal(one.values, other.values):
+    if np.array_equal(first.positions, second.positions) and np.array_equal(
+        first.values, second.values
+    ):
         return 0.0
-    return max(largest_loss(one, other)[0], largest_loss(other, one)[0])
+    return max(largest_loss(first, second)[0], largest_loss(second, first)[0])
 
 
-def asked(graph, member, since, until, popularity, **how):
+def asked(graph, member, since, until, popularity, **options):
     """The question of one window, for some members."""
-    mechanism = SuggestWindow(epsilon=1.0, directed=graph.directed, since=since, until=until, **how)
+    mechanism = SuggestWindow(
+        epsilon=1.0, directed=graph.directed, since=since, until=until, **options
+    )
     claim = mechanism.guarantee(1)
     views = local_views(graph, member, claim.model, claim.known_edges)
     (question,) = mechanism.measure(graph, popularity, views)
     return question
 
 
-def losses_of_windows(worlds, ends, n, popularity, pairs, *, directed=False, **how):
+def losses_of_windows(worlds, ends, n, popularity, pairs, *, directed=False, **options):
     """For each history the losses of all its windows, added up.
 
     `worlds` are two arrays of first_seen; `ends` says in which snapshots the windows of each end.
@@ -101,20 +105,22 @@ def losses_of_windows(worlds, ends, n, popularity, pairs, *, directed=False, **h
         }
         for first_seen in worlds
     ]
-    return losses_on(graphs, ends, n, popularity, **how)
+    return losses_on(graphs, ends, n, popularity, **options)
 
 
-def losses_on(graphs, ends, n, popularity, **how):
+def losses_on(graphs, ends, n, popularity, **options):
     """The same, where each world is what was kept of it by each snapshot."""
     total, last = np.zeros(len(ends)), np.zeros(n * len(ends), dtype=np.int64)
     for until in range(1, ends.shape[1] + 1):
         here = np.flatnonzero(ends[:, until - 1])
         if not len(here):
             continue
-        tails = [asked(kept[until], n * here, last, until, popularity, **how) for kept in graphs]
+        tails = [
+            asked(kept[until], n * here, last, until, popularity, **options) for kept in graphs
+        ]
         assert tails[0].same_public_part(tails[1])
-        for i, one, other in zip(here, *map(rows_of, tails), strict=True):
-            total[i] += loss_of_rows(one, other)
+        for i, first, second in zip(here, *map(rows_of, tails), strict=True):
+            total[i] += loss_of_rows(first, second)
         last[n * here] = until
     return total
 
@@ -166,30 +172,30 @@ def all_histories(pairs, pair):
     return np.repeat(first_seen, len(windows), axis=0), np.tile(windows, (len(first_seen), 1))
 
 
-@pytest.mark.parametrize(("one", "other"), CHANGES)
-def test_histories_of_4_nodes_lose_at_most_two_epsilon2(one, other):
+@pytest.mark.parametrize(("birth_a", "birth_b"), CHANGES)
+def test_histories_of_4_nodes_lose_at_most_two_epsilon2(birth_a, birth_b):
     """One pair: by symmetry all those that do not touch the member are alike."""
     first_seen, ends = all_histories(FOUR, (1, 2))
-    worlds = [with_pair(first_seen, FOUR, (1, 2), birth) for birth in (one, other)]
-    most = 2 if one else 1
+    worlds = [with_pair(first_seen, FOUR, (1, 2), born) for born in (birth_a, birth_b)]
+    most = 2 if birth_a else 1
     total = losses_of_windows(worlds, ends, 4, popularity_of(4 * len(ends)), FOUR)
     assert total.max() == pytest.approx(most * E2, rel=LATTICE)  # the bound is met, and
     assert (total <= most * E2 + SLACK).all()  # never exceeded
     for start in (1, 2, 3):
         degrees = losses_of_degrees(worlds, FOUR, 4, start)
-        moved = (0 < one <= start) != (0 < other <= start)
+        moved = (0 < birth_a <= start) != (0 < birth_b <= start)
         assert degrees == pytest.approx(E1 * moved, rel=LATTICE)
         assert (degrees <= E1 + SLACK).all()
     together = (first_seen[:, 0] > 0) & (first_seen[:, 0] == first_seen[:, 1])
     assert not total[together].any()  # an edge between two who became friends together
 
 
-@pytest.mark.parametrize(("one", "other"), CHANGES)
-def test_directed_histories_of_3_nodes_lose_at_most_epsilon2(one, other):
+@pytest.mark.parametrize(("birth_a", "birth_b"), CHANGES)
+def test_directed_histories_of_3_nodes_lose_at_most_epsilon2(birth_a, birth_b):
     arcs = list(permutations(range(3), 2))
-    for pair, most in (((1, 2), 2 if one else 1), ((1, 0), 0)):
+    for pair, most in (((1, 2), 2 if birth_a else 1), ((1, 0), 0)):
         first_seen, ends = all_histories(arcs, pair)
-        worlds = [with_pair(first_seen, arcs, pair, birth) for birth in (one, other)]
+        worlds = [with_pair(first_seen, arcs, pair, birth) for birth in (birth_a, birth_b)]
         popularity = popularity_of(3 * len(ends))
         total = losses_of_windows(worlds, ends, 3, popularity, arcs, directed=True)
         assert total.max() == pytest.approx(most * E2, rel=LATTICE)
@@ -206,7 +212,7 @@ def random_histories(rng, pairs, count, snapshots):
 def test_random_histories_and_windows_lose_at_most_the_bound(kind, seed):
     n, snapshots, count = 6, 5, 6000
     directed = kind != "undirected"
-    how = {"directed": directed} | ({"knows_followers": True} if kind[0] == "k" else {})
+    options = {"directed": directed} | ({"knows_followers": True} if kind[0] == "k" else {})
     pairs = list((permutations if directed else combinations)(range(n), 2))
     rng = np.random.default_rng(len(kind))
     first_seen = random_histories(rng, pairs, count, snapshots)
@@ -214,19 +220,21 @@ def test_random_histories_and_windows_lose_at_most_the_bound(kind, seed):
     popularity = popularity_of(n * count, seed)
     to_member = [] if kind != "directed" else [(3, 0)]  # protected from whom it leads to, too
     for pair in [(1, 2), *to_member]:
-        one, other = rng.integers(1, snapshots + 1, (2, count))
-        without, first, second = (with_pair(first_seen, pairs, pair, b) for b in (0, one, other))
+        births_a, births_b = rng.integers(1, snapshots + 1, (2, count))
+        without, first, second = (
+            with_pair(first_seen, pairs, pair, b) for b in (0, births_a, births_b)
+        )
         degrees = losses_of_degrees([without, first], pairs, n, 3, directed=directed)
-        windows = losses_of_windows([without, first], ends, n, popularity, pairs, **how)
+        windows = losses_of_windows([without, first], ends, n, popularity, pairs, **options)
         assert (degrees + windows <= 1.0 + SLACK).all()
         if pair == (1, 2):
             assert windows.max() > (0.9 * E2 if seed is None else 0.3 * E2)
         else:
             assert not windows.any()
             assert degrees.max() == pytest.approx(E1, rel=LATTICE)
-        when = losses_of_windows([first, second], ends, n, popularity, pairs, **how)
+        when = losses_of_windows([first, second], ends, n, popularity, pairs, **options)
         assert (when <= 2 * E2 + SLACK).all()
-        assert (when[one == other] == 0).all()
+        assert (when[births_a == births_b] == 0).all()
 
 
 def test_the_rule_for_windows_sees_the_members_own_edges_only():
@@ -235,14 +243,14 @@ def test_the_rule_for_windows_sees_the_members_own_edges_only():
         pairs = list((permutations if directed else combinations)(range(n), 2))
         first_seen = random_histories(rng, pairs, 2000, 8)
         rule = WindowRule(first=2, patience=3, least=1, share=0.25, latest=4)
-        found = set()
+        changed = set()
         for pair in [(1, 2), (3, 4)] + [(3, 0)] * directed:
             worlds = [with_pair(first_seen, pairs, pair, b) for b in (0, rng.integers(1, 9, 2000))]
             last = rng.integers(0, 7, n * 2000).astype(np.uint16)
             due = [rule.due(graph_of(w, pairs, n, directed=directed), last, 7)[::n] for w in worlds]
             assert np.array_equal(*due)
-            found |= set(due[0].tolist())
-        assert found == {False, True}
+            changed |= set(due[0].tolist())
+        assert changed == {False, True}
 
 
 # --- Renewals ------------------------------------------------------------------------------------
@@ -271,9 +279,9 @@ def births_in(there, first):
     return np.where(later.any(axis=2), first + later.argmax(axis=2), 0)
 
 
-def most_of(one, other, series):
+def most_of(first, second, series):
     """How many times e2 the windows of a series may tell these two lives of a pair apart."""
-    born = [next((t for t in series if life[t - 1]), 0) for life in (one, other)]
+    born = [next((t for t in series if life[t - 1]), 0) for life in (first, second)]
     return 0 if born[0] == born[1] else 1 if 0 in born else 2
 
 
@@ -319,7 +327,7 @@ def test_renewed_series_equals_one_begun_at_the_renewal(tmp_path, without_sync, 
     """But for former friends of the member, who are not asked about; losses are as of one."""
     n, snapshots, count, starts = 5, 6, 1500, (3, 5)
     directed = kind != "undirected"
-    how = {"knows_followers": True} if kind[0] == "k" else {}
+    options = {"knows_followers": True} if kind[0] == "k" else {}
     pairs = list((permutations if directed else combinations)(range(n), 2))
     rng = np.random.default_rng(len(kind))
     there = rng.random((count, len(pairs), snapshots)) < rng.uniform(0.1, 0.6, (count, 1, 1))
@@ -333,19 +341,19 @@ def test_renewed_series_equals_one_begun_at_the_renewal(tmp_path, without_sync, 
     for first, last in pairwise([1, *starts, snapshots + 1]):
         ends = rng.random((count, snapshots)) < 0.6
         ends[:, : first - 1] = ends[:, last - 1 :] = False
-        assert (losses_on(worlds, ends, n, popularity, **how) <= E2 + SLACK).all()
+        assert (losses_on(worlds, ends, n, popularity, **options) <= E2 + SLACK).all()
         fresh = graph_of(births_in(there, first), pairs, n, directed=directed, until=last - 1)
         since = np.zeros(n * count, dtype=np.int64)
         renewed, anew = (
-            rows_of(asked(graph, members, since, last - 1, popularity, **how))
+            rows_of(asked(graph, members, since, last - 1, popularity, **options))
             for graph in (worlds[0][last - 1], fresh)
         )
-        for i, (one, other) in enumerate(zip(renewed, anew, strict=True)):
+        for i, (renewed_row, new_row) in enumerate(zip(renewed, anew, strict=True)):
             former = worlds[0][last - 1].neighbours(n * i)
-            left = ~np.isin(other.positions, former)
-            assert np.array_equal(one.positions, other.positions[left])
-            assert np.array_equal(one.values, other.values[left])
-            asked_about += len(one.positions)
+            left = ~np.isin(new_row.positions, former)
+            assert np.array_equal(renewed_row.positions, new_row.positions[left])
+            assert np.array_equal(renewed_row.values, new_row.values[left])
+            asked_about += len(renewed_row.positions)
     assert asked_about > count
 
 
@@ -389,9 +397,9 @@ def kept(first_seen, *, forgets=lambda first_seen, until: first_seen):
 
     def world(more):
         def at(until):
-            found = {pair: born for pair, born in (first_seen | more).items() if born <= until}
-            found = forgets(found, until)
-            return graph_of([[found.get(pair, 0) for pair in FOUR]], FOUR, 4)
+            births = {pair: born for pair, born in (first_seen | more).items() if born <= until}
+            births = forgets(births, until)
+            return graph_of([[births.get(pair, 0) for pair in FOUR]], FOUR, 4)
 
         return at
 
@@ -411,8 +419,8 @@ def test_control_ended_friends_forgotten_lose_twice():
     first_seen = {(MEMBER, X): 1, (MEMBER, Y): 3}
     check_paid_once(kept(first_seen))
 
-    def ended(found, until):
-        return found if until < 3 else {p: b for p, b in found.items() if p != (MEMBER, X)}
+    def ended(births, until):
+        return births if until < 3 else {p: b for p, b in births.items() if p != (MEMBER, X)}
 
     with pytest.raises(AssertionError, match=r"2\.00 times"):
         check_paid_once(kept(first_seen, forgets=ended))
@@ -430,17 +438,21 @@ def test_control_forgotten_first_seen_loses_thrice():
     first_seen = {(MEMBER, X): 1, (X, Z): 2}
     check_paid_once(kept(first_seen))
     with pytest.raises(AssertionError, match=r"3\.00 times"):
-        check_paid_once(kept(first_seen, forgets=lambda found, until: dict.fromkeys(found, until)))
+        check_paid_once(
+            kept(first_seen, forgets=lambda births, until: dict.fromkeys(births, until))
+        )
     with pytest.raises(AssertionError, match=r"3\.00 times"):  # one's own, too
-        check_paid_once(kept(first_seen, forgets=lambda found, until: found | {(MEMBER, X): until}))
+        check_paid_once(
+            kept(first_seen, forgets=lambda births, until: births | {(MEMBER, X): until})
+        )
 
 
 def test_control_second_first_seen_loses_twice():
     first_seen = {(MEMBER, X): 1}
     check_paid_once(kept(first_seen))
 
-    def again(found, until):
-        return found if until < 3 or (X, Y) not in found else found | {(X, Y): 3}
+    def again(births, until):
+        return births if until < 3 or (X, Y) not in births else births | {(X, Y): 3}
 
     with pytest.raises(AssertionError, match=r"2\.00 times"):
         check_paid_once(kept(first_seen, forgets=again))
@@ -520,13 +532,15 @@ def lived(world, folder, seed, pair_from, monkeypatch, *, renewed, weeks=5):
             today, ledger=ledger, epsilon=1.0, label="f", date=f"2026-01-{week:02d}",
             rule=EAGER, engine=Local(threads=1), most_loss=1,
         )  # fmt: skip
-        found = result.suggestions(k=1)
-        for i, member in enumerate(found.members):
+        suggestions = result.suggestions(k=1)
+        for i, member in enumerate(suggestions.members):
             who, accepts = int(str(member)[1:]), rng.random() < 0.5
-            for best in found.lists.nodes[found.lists.starts[i] : found.lists.starts[i + 1]]:
-                one = int(str(found.nodes.ids[best])[1:])
+            for best in suggestions.lists.nodes[
+                suggestions.lists.starts[i] : suggestions.lists.starts[i + 1]
+            ]:
+                suggested = int(str(suggestions.nodes.ids[best])[1:])
                 if who not in PAIR and accepts:
-                    ever.add((min(who, one), max(who, one)))
+                    ever.add((min(who, suggested), max(who, suggested)))
     return ledger
 
 
@@ -542,14 +556,18 @@ def losses_of_life(tmp_path, monkeypatch, seed, pair_from, renewed=0):
     assert others == [member for member in second.asked if member not in PAIR]
     windows = [dict.fromkeys(others, 0.0) for _ in first.degrees]
     for member in others:
-        for one, other in zip(first.asked[member], second.asked[member], strict=True):
-            assert one[0] == other[0]
-            windows[one[0] - 1][member] += loss_of_rows(one[1], other[1])
+        for first_asked, second_asked in zip(
+            first.asked[member], second.asked[member], strict=True
+        ):
+            assert first_asked[0] == second_asked[0]
+            windows[first_asked[0] - 1][member] += loss_of_rows(first_asked[1], second_asked[1])
     degrees = []
-    for one, other in zip(first.degrees, second.degrees, strict=True):
-        steps = [to_lattice(asked.values[0], asked.calibration) for asked in (one, other)]
+    for first_asked, second_asked in zip(first.degrees, second.degrees, strict=True):
+        steps = [
+            to_lattice(asked.values[0], asked.calibration) for asked in (first_asked, second_asked)
+        ]
         moved = sum(abs(int(a) - int(b)) for a, b in zip(*steps, strict=True))
-        degrees.append(moved / one.calibration.scale)
+        degrees.append(moved / first_asked.calibration.scale)
     return windows, degrees
 
 
@@ -602,8 +620,10 @@ def test_member_forgotten_thrice_loses_others_one_life(tmp_path, monkeypatch):
     ledger = forgotten_thrice(tmp_path / "other", second, monkeypatch, pair=True)
     losses = {
         member: sum(
-            loss_of_rows(one, other)
-            for (_, one), (_, other) in zip(first.asked[member], second.asked[member], strict=True)
+            loss_of_rows(first_row, second_row)
+            for (_, first_row), (_, second_row) in zip(
+                first.asked[member], second.asked[member], strict=True
+            )
         )
         for member in range(7)
     }

@@ -270,10 +270,10 @@ def test_annealing_finds_no_pair_beyond_sigma(fixed, forward, model, figure):
             rows = [kernel(g, [pair.source], *at)[0] for g in (pair.graph, pair.neighbour)]
             return float(np.abs(rows[0] - rows[1]).sum()) / sigma
 
-        _, found = anneal(ratio, n=n, model=model, seed=seed, steps=300)
+        _, worst = anneal(ratio, n=n, model=model, seed=seed, steps=300)
         slack = flow_error_bound(n, sigma=sigma, restart=restart, rounds=at[1]) / sigma
-        assert found <= 1 + 2 * slack
-        best = max(best, found)
+        assert worst <= 1 + 2 * slack
+        best = max(best, worst)
     assert best > 0.3
     figure(
         f"{'forward cap' if forward else 'tight bound'}, {'fixed point' if fixed else 'R rounds'}, "

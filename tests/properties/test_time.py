@@ -101,8 +101,10 @@ def losses(histories, calls, create, monkeypatch, around=()):
     played(second, ledger, calls, monkeypatch, around)
     assert first.whose == second.whose, "what is asked does not depend on the edge"
     total: Counter[tuple] = Counter(dict.fromkeys(first.got, 0))
-    for whose, one, other in zip(first.whose, first.asked, second.asked, strict=True):
-        total[whose] += largest_loss(one, other)[0]
+    for whose, first_asked, second_asked in zip(
+        first.whose, first.asked, second.asked, strict=True
+    ):
+        total[whose] += largest_loss(first_asked, second_asked)[0]
     return total, ledger
 
 

@@ -61,11 +61,13 @@ def test_annealing_finds_no_pair_beyond_1():
     weights = np.ones(14)
 
     def change(pair):
-        one, other = (two_hop_sums(g, pair.source, weights) for g in (pair.graph, pair.neighbour))
-        return float(np.abs(one - other).sum())
+        sums, other_sums = (
+            two_hop_sums(g, pair.source, weights) for g in (pair.graph, pair.neighbour)
+        )
+        return float(np.abs(sums - other_sums).sum())
 
-    _, found = anneal(change, n=14, model="joint", seed=1, steps=600)
-    assert found == 1.0
+    _, worst = anneal(change, n=14, model="joint", seed=1, steps=600)
+    assert worst == 1.0
 
 
 def test_edge_at_the_source_moves_sums_by_more_than_1():

@@ -34,6 +34,6 @@ def service(network, tmp_path_factory):
 @pytest.fixture
 def own_service(network, tmp_path):
     """A service of one test alone; it starts it."""
-    made = Service(tmp_path, network)
-    yield made
-    made.stop()
+    service = Service(tmp_path, network)
+    yield service
+    service.stop()

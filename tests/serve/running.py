@@ -65,17 +65,17 @@ class Service:
 
     def another(self, graph):
         """A second instance: the same ledger and keys, and a place of its own for copies."""
-        made = Service(self.folder, graph, url=self.ledger)
-        made.secret, made.state = self.secret, self.folder / "second"
-        return made
+        service = Service(self.folder, graph, url=self.ledger)
+        service.secret, service.state = self.secret, self.folder / "second"
+        return service
 
     def open_ledger(self):
         return Ledger.open(self.ledger, artifacts=self.artifacts)
 
     def refresh(self, graph, date, **more):
         """Bring the series up to a graph, as the weekly command does."""
-        how = {"label": "friends", "epsilon": self.epsilon, "date": date, **more}
-        return refresh(graph, ledger=self.open_ledger(), **how)
+        options = {"label": "friends", "epsilon": self.epsilon, "date": date, **more}
+        return refresh(graph, ledger=self.open_ledger(), **options)
 
     def start(self, *options, wait=True):
         command = ["serve", str(self.graph)]
@@ -110,11 +110,11 @@ class Service:
         """Wait until a member is given its list of a snapshot of the series."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            found = self.get(member=member, **more)
-            if found.status == 200 and found.json["list"]["snapshot"] == snapshot:
-                return found
+            answer = self.get(member=member, **more)
+            if answer.status == 200 and answer.json["list"]["snapshot"] == snapshot:
+                return answer
             time.sleep(0.05)
-        raise AssertionError(f"no list of snapshot {snapshot}: {found.status}")
+        raise AssertionError(f"no list of snapshot {snapshot}: {answer.status}")
 
     def until(self, ask, seconds=60):
         until = time.monotonic() + seconds

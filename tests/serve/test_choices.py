@@ -30,16 +30,16 @@ def hides(choices, member, other):
 
 def test_choices_are_in_a_private_file_and_there_after_a_restart(tmp_path):
     path = tmp_path / "choices.db"
-    made = Choices(path)
-    made.dismiss("ann", "bob")
-    made.suggest("cem", False)
+    choices = Choices(path)
+    choices.dismiss("ann", "bob")
+    choices.suggest("cem", False)
     again = Choices(path)
     assert hides(again, "ann", "bob")
     assert not hides(again, "bob", "ann")
     assert hides(again, "ann", "cem")
     assert hides(again, "bob", "cem")
     assert (again.dismissed("ann"), again.is_suggested("cem")) == (["bob"], False)
-    assert again.revision == made.revision == 2
+    assert again.revision == choices.revision == 2
     again.undo_dismiss("ann", "bob")
     again.suggest("cem", True)
     assert not hides(Choices(path), "ann", "bob")
@@ -51,57 +51,57 @@ def test_choices_are_in_a_private_file_and_there_after_a_restart(tmp_path):
 
 
 def test_instances_with_one_file_follow_one_another(tmp_path):
-    one, other = Choices(tmp_path / "choices.db"), Choices(tmp_path / "choices.db")
-    one.dismiss("ann", "bob")
-    assert not hides(other, "ann", "bob")
-    other.follow()
-    assert hides(other, "ann", "bob")
-    assert other.changed == one.changed == {"ann": 1}
+    first, second = Choices(tmp_path / "choices.db"), Choices(tmp_path / "choices.db")
+    first.dismiss("ann", "bob")
+    assert not hides(second, "ann", "bob")
+    second.follow()
+    assert hides(second, "ann", "bob")
+    assert second.changed == first.changed == {"ann": 1}
 
 
 def test_a_choice_that_is_repeated_changes_nothing(tmp_path):
-    made = Choices(tmp_path / "choices.db")
+    choices = Choices(tmp_path / "choices.db")
     for _ in range(2):
-        made.dismiss("ann", "bob")
-        made.suggest("ann", True)
-    assert made.revision == 1
+        choices.dismiss("ann", "bob")
+        choices.suggest("ann", True)
+    assert choices.revision == 1
 
 
 def test_a_member_cannot_fill_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_DISMISSED", 2)
-    made = Choices(tmp_path / "choices.db")
+    choices = Choices(tmp_path / "choices.db")
     for name in ("a", "b"):
-        made.dismiss("ann", name)
+        choices.dismiss("ann", name)
     with pytest.raises(TooMany):
-        made.dismiss("ann", "c")
-    made.dismiss("bob", "c")
+        choices.dismiss("ann", "c")
+    choices.dismiss("bob", "c")
 
 
 def test_forgotten_members_are_erased_from_the_choices_file(tmp_path):
     path = tmp_path / "choices.db"
-    made = Choices(path)
-    made.dismiss("ann", "gone person")
-    made.dismiss("gone person", "ann")
-    made.suggest("gone person", False)
-    made.dismiss("ann", "bob")
-    made.forget(NodeSet.of(["ann", "bob"]))
-    assert made.dismissed("ann") == ["bob"]
-    assert made.dismissed("gone person") == []
-    assert made.is_suggested("gone person")
+    choices = Choices(path)
+    choices.dismiss("ann", "gone person")
+    choices.dismiss("gone person", "ann")
+    choices.suggest("gone person", False)
+    choices.dismiss("ann", "bob")
+    choices.forget(NodeSet.of(["ann", "bob"]))
+    assert choices.dismissed("ann") == ["bob"]
+    assert choices.dismissed("gone person") == []
+    assert choices.is_suggested("gone person")
     assert b"gone person" not in path.read_bytes()
 
 
 def test_failed_store_refuses_the_choice_completely(tmp_path):
     path = tmp_path / "choices.db"
-    made = Choices(path)
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("CREATE TRIGGER full BEFORE INSERT ON dismissed BEGIN "
+    choices = Choices(path)
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("CREATE TRIGGER full BEFORE INSERT ON dismissed BEGIN "
                   "SELECT RAISE(ABORT, 'the disk is full'); END")  # fmt: skip
     with pytest.raises(EdgeveilError, match="full"):
-        made.dismiss("ann", "bob")
-    assert not hides(made, "ann", "bob")
-    other.execute("DROP TRIGGER full")
-    made.dismiss("ann", "bob")
+        choices.dismiss("ann", "bob")
+    assert not hides(choices, "ann", "bob")
+    database.execute("DROP TRIGGER full")
+    choices.dismiss("ann", "bob")
     assert hides(Choices(path), "ann", "bob")
 
 
@@ -141,10 +141,12 @@ def lists(network, tmp_path):
     copies.mkdir(mode=0o700)
 
     def opened(**rules):
-        known = ev.Ledger.open(tmp_path / "ledger")
-        made = SeriesLists(lambda: network, known, "friends", 5, copies, rules=Rules(**rules))
-        made._follow()
-        return made
+        own_ledger = ev.Ledger.open(tmp_path / "ledger")
+        served = SeriesLists(
+            lambda: network, own_ledger, "friends", 5, copies, rules=Rules(**rules)
+        )
+        served._follow()
+        return served
 
     return opened
 
@@ -164,8 +166,8 @@ def test_candidates_are_the_only_names_on_served_lists(lists, network, tmp_path)
 def names_of(served, member):
     published = served.published
     slot = published.get(published.nodes.find(member))
-    found = json.loads(served.answer(published.lists, member, slot))
-    return [one["node"] for one in found["suggestions"]]
+    answer = json.loads(served.answer(published.lists, member, slot))
+    return [row["node"] for row in answer["suggestions"]]
 
 
 def test_a_dismissed_name_is_gone_at_once_and_back_when_undone(lists, network):
@@ -251,7 +253,7 @@ def test_lists_follow_the_series_though_choices_cannot_be_read(lists, network, t
 
 
 def listed(running, member):
-    return [one["node"] for one in running.get(member=member).json["list"]["suggestions"]]
+    return [row["node"] for row in running.get(member=member).json["list"]["suggestions"]]
 
 
 def test_choices_over_http_hold_at_once_and_after_a_restart(own_service, network):
@@ -324,8 +326,10 @@ def test_choices_are_for_members_and_about_members(service, network):
     assert service.tell("/me/not-interested", "somebody new", name).status == 404
     assert service.get("/me/choices", "somebody new").status == 404
     headers = {"Content-Type": "application/json"}
-    found = service.get("/me/not-interested", headers=headers, method="POST", body=json.dumps(name))
-    assert found.status == 401
+    answer = service.get(
+        "/me/not-interested", headers=headers, method="POST", body=json.dumps(name)
+    )
+    assert answer.status == 401
     assert service.get("/me/not-interested", member).status == 405
     assert service.tell("/me/not-interested", member, {"node": "x" * 5000}).status == 413
     assert service.get("/me/choices", member).json["not_interested"] == []

@@ -15,9 +15,9 @@ from tests.serve.running import request
 @pytest.mark.parametrize("path", ["/status", "/charges", "/plan", "/metrics", "/refresh"])
 @pytest.mark.parametrize("key", [None, "wrong"])
 def test_curator_side_without_the_key_answers_nothing(service, path, key):
-    found = service.curator(path, key=key)
-    assert found.status == 401
-    assert found.json == {"error": "this needs the curator's key"}
+    answer = service.curator(path, key=key)
+    assert answer.status == 401
+    assert answer.json == {"error": "this needs the curator's key"}
 
 
 def test_curator_side_without_the_key_refreshes_nothing(service):
@@ -40,7 +40,7 @@ def test_status_charges_and_metrics_hold_numbers_and_no_ids(service, network):
     assert status["epsilon"] == 1.0
     assert status["last_error"] == ""
     charges = service.curator("/charges").json
-    assert [one["members"] for one in charges["series"]] == [network.n_nodes]
+    assert [charge["members"] for charge in charges["series"]] == [network.n_nodes]
     text = json.dumps([status, charges]) + service.curator("/metrics").body.decode()
     assert not any(node in text for node in network.nodes)
 

@@ -17,14 +17,14 @@ def ask_all(running, members, seen, stop):
     while not stop.is_set():
         member = rng.choice(members)
         try:
-            found = running.get(member=member)
+            answer = running.get(member=member)
         except (OSError, HTTPException):  # nobody is there just now, or not any more
             time.sleep(0.02)
             continue
-        if found.status == 200:
-            seen.append((member, found.body))
+        if answer.status == 200:
+            seen.append((member, answer.body))
         else:
-            assert found.status == 503, found.body
+            assert answer.status == 503, answer.body
             time.sleep(0.02)
 
 

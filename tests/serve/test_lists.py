@@ -142,34 +142,34 @@ def test_a_list_says_what_was_released_and_how_strong_it_is(name):
     graph = social_network(2000, average_degree=10).graph
     named = Graph.from_edges(*graph.adjacency().nonzero(), NodeSet.of(map(name, range(2000))))
     seeded = NoiseSource.insecure(1)
-    made = suggest(named, named.nodes.take(range(300)), epsilon=2.0, k=30, noise=seeded)
+    suggestions = suggest(named, named.nodes.take(range(300)), epsilon=2.0, k=30, noise=seeded)
     strengths = set()
-    for at, slot in enumerate(render(made, 3, 0)):
-        found = json.loads(shown(slot, 30).body)
-        assert (found["member"], found["snapshot"]) == (made.members[at], 3)
-        assert found["remark"] == made.remark_at(at)
-        for line, one in zip(found["suggestions"], made.at(at), strict=True):
-            assert (line["rank"], line["node"], line["why"]) == (one.rank, one.node, one.why)
+    for at, slot in enumerate(render(suggestions, 3, 0)):
+        answer = json.loads(shown(slot, 30).body)
+        assert (answer["member"], answer["snapshot"]) == (suggestions.members[at], 3)
+        assert answer["remark"] == suggestions.remark_at(at)
+        for line, row in zip(answer["suggestions"], suggestions.at(at), strict=True):
+            assert (line["rank"], line["node"], line["why"]) == (row.rank, row.node, row.why)
             evident = line["strength"] in ("strong", "weak")
-            assert evident == one.stands_out
-            assert (line["strength"] == "strong") == (one.chance < 0.1)
-            assert (line["strength"] == "popular") == (one.why == "popular")
+            assert evident == row.stands_out
+            assert (line["strength"] == "strong") == (row.chance < 0.1)
+            assert (line["strength"] == "popular") == (row.why == "popular")
             strengths.add(line["strength"])
     assert strengths == {"strong", "weak", "popular"}
 
 
 def test_hidden_names_are_replaced_from_the_reserve():
     graph = social_network(300, average_degree=10).graph
-    made = suggest(graph, [7], epsilon=2.0, k=5 + RESERVE, noise=NoiseSource.insecure(1))
-    (slot,) = render(made, 3, 9)
-    names = [one.node for one in made.for_member(7)]
+    suggestions = suggest(graph, [7], epsilon=2.0, k=5 + RESERVE, noise=NoiseSource.insecure(1))
+    (slot,) = render(suggestions, 3, 9)
+    names = [row.node for row in suggestions.for_member(7)]
     gone = {str(names[0]), str(names[3])}
-    found = shown(slot, 5, gone.__contains__)
-    listed = json.loads(found.body)
-    assert [one["node"] for one in listed["suggestions"]] == [names[i] for i in (1, 2, 4, 5, 6)]
-    assert [one["rank"] for one in listed["suggestions"]] == [1, 2, 3, 4, 5]
+    answer = shown(slot, 5, gone.__contains__)
+    listed = json.loads(answer.body)
+    assert [row["node"] for row in listed["suggestions"]] == [names[i] for i in (1, 2, 4, 5, 6)]
+    assert [row["rank"] for row in listed["suggestions"]] == [1, 2, 3, 4, 5]
     assert listed["remark"].split(";")[0].endswith("of 5 names stand out")
-    assert (found.names, found.revision) == (5, 9)
+    assert (answer.names, answer.revision) == (5, 9)
     none = shown(slot, 5, lambda other: True)
     assert json.loads(none.body)["remark"] == "there is nobody to suggest"
     assert none.names == 0

@@ -44,10 +44,10 @@ def test_without_a_valid_token_all_answers_are_one(service, network, path, kind)
         "expired": {"Authorization": f"Bearer {service.token(member, seconds=-3600)}"},
     }[kind]
     time.sleep(0.05)
-    found = service.get(path, headers=headers)
-    assert found.status == 401
-    assert found.json == REFUSED
-    assert found.headers["WWW-Authenticate"] == "Bearer"
+    answer = service.get(path, headers=headers)
+    assert answer.status == 401
+    assert answer.json == REFUSED
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_without_a_valid_token_all_answers_are_one(service, network, path, kind)
 )
 def test_no_path_or_query_leads_to_another_members_list(service, network, path):
     member, other = network.nodes[5], network.nodes[9]
-    found = service.get(path.format(other=other.replace(" ", "%20")), member)
-    if found.status == 200:
-        assert found.json["list"]["member"] == member
+    answer = service.get(path.format(other=other.replace(" ", "%20")), member)
+    if answer.status == 200:
+        assert answer.json["list"]["member"] == member
     else:
-        assert found.status in (400, 404, 405)
-        assert other.encode() not in found.body
+        assert answer.status in (400, 404, 405)
+        assert other.encode() not in answer.body
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_no_path_or_query_leads_to_another_members_list(service, network, path):
 def test_no_header_names_the_member(service, network, name):
     member, other = network.nodes[5], network.nodes[9]
     token = {"Authorization": f"Bearer {service.token(member)}"}
-    found = service.get(headers={**token, name: other.encode()})
-    assert found.json["list"]["member"] == member
+    answer = service.get(headers={**token, name: other.encode()})
+    assert answer.json["list"]["member"] == member
 
 
 def test_two_tokens_in_one_request_are_no_way_to_another_list(service, network):
@@ -97,19 +97,19 @@ def test_two_tokens_in_one_request_are_no_way_to_another_list(service, network):
 def talk(port, data, seconds=5.0):
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as line:
         line.sendall(data)
-        found = b""
+        received = b""
         try:
             while more := line.recv(65536):
-                found += more
+                received += more
         except (TimeoutError, ConnectionError):
             pass
-        return found
+        return received
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_member_list_refuses_other_methods(service, network, method):
-    found = service.get(member=network.nodes[5], method=method)
-    assert found.status == 405
+    answer = service.get(member=network.nodes[5], method=method)
+    assert answer.status == 405
 
 
 def test_header_injection_stays_inside_of_its_line(service):
@@ -122,33 +122,33 @@ def test_header_injection_stays_inside_of_its_line(service):
 
 
 def test_answers_carry_headers_that_keep_browsers_strict(service, network):
-    for found in (service.get("/"), service.get(member=network.nodes[5]), service.get("/nothing")):
-        policy = found.headers["Content-Security-Policy"]
+    for answer in (service.get("/"), service.get(member=network.nodes[5]), service.get("/nothing")):
+        policy = answer.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert found.headers["X-Content-Type-Options"] == "nosniff"
-        assert found.headers["Cache-Control"] == "no-store"
-        assert found.headers["Server"] is None
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Server"] is None
 
 
 def test_openapi_description_matches_the_routes(service, network):
-    found = service.get("/openapi.json").json
-    schemas, member = found["components"]["schemas"], network.nodes[14]
-    responses = found["components"]["responses"]
+    description = service.get("/openapi.json").json
+    schemas, member = description["components"]["schemas"], network.nodes[14]
+    responses = description["components"]["responses"]
     asked = {f"/me/{name}" for name in ("suggestions", "protection", "budget", "choices")}
     told = {f"/me/{name}" for name in ("not-interested", "interested", "suggest-me")}
-    assert set(found["paths"]) == asked | told
+    assert set(description["paths"]) == asked | told
     bodies = {"Named": {"node": network.nodes[15]}, "SuggestMe": {"suggest_me": True}}
-    for path, methods in found["paths"].items():
-        ((method, about),) = methods.items()
+    for path, methods in description["paths"].items():
+        ((method, operation),) = methods.items()
         assert method == ("post" if path in told else "get")
-        assert "parameters" not in about
+        assert "parameters" not in operation
         body = None
         if method == "post":
-            schema = about["requestBody"]["content"]["application/json"]["schema"]
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
             body = bodies[schema["$ref"].rpartition("/")[2]]
             fits(body, schema, schemas)
-        answer = about["responses"]["200"]["content"]["application/json"]["schema"]
+        answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
         got = service.get(path, member) if body is None else service.tell(path, member, body)
         fits(got.json, answer, schemas)
     service.tell("/me/interested", member, bodies["Named"])
@@ -161,7 +161,7 @@ def fits(value, schema, schemas):
     """Check a value against the few words of JSON Schema that the description uses."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
-    kinds = [one["type"] for one in schema.get("anyOf", [schema])]
+    kinds = [choice["type"] for choice in schema.get("anyOf", [schema])]
     python = {"object": dict, "array": list, "integer": int, "string": str, "boolean": bool}
     assert isinstance(value, tuple(python.get(kind, int | float) for kind in kinds))
     if isinstance(value, dict):
@@ -175,17 +175,17 @@ def fits(value, schema, schemas):
 @pytest.mark.parametrize("path", ["/me/suggestions/", "//me/suggestions", "/service.css/"])
 def test_no_answer_sends_a_browser_to_whatever_host_was_named(service, path):
     for port in (service.port, service.curator_port):
-        found = request(port, path, headers={"Host": "evil.example"})
-        assert found.status == 404
-        assert "Location" not in found.headers
-        assert b"evil" not in found.body
+        answer = request(port, path, headers={"Host": "evil.example"})
+        assert answer.status == 404
+        assert "Location" not in answer.headers
+        assert b"evil" not in answer.body
 
 
 def test_unknown_member_is_answered_as_fast_as_a_member(service):
     # Looking for similar names among thousands would take long, and everybody would wait.
-    found = [service.get(member="Alice Adamsn") for _ in range(3)]
-    assert {one.status for one in found} == {404}
-    assert min(one.seconds for one in found) < 0.1
+    answers = [service.get(member="Alice Adamsn") for _ in range(3)]
+    assert {answer.status for answer in answers} == {404}
+    assert min(answer.seconds for answer in answers) < 0.1
 
 
 def test_internal_error_is_neither_answered_nor_logged(caplog):
@@ -222,11 +222,11 @@ def test_internal_error_is_neither_answered_nor_logged(caplog):
     ],
 )
 def test_every_method_and_path_has_an_answer_with_all_headers(service, method, path, status):
-    found = request(service.port, path, method)
-    assert found.status == status
-    assert found.headers["Content-Security-Policy"].startswith("default-src 'none'")
-    assert "Location" not in found.headers
-    assert (found.body == b"") == (method == "HEAD")
+    answer = request(service.port, path, method)
+    assert answer.status == status
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "Location" not in answer.headers
+    assert (answer.body == b"") == (method == "HEAD")
 
 
 def test_integer_ids_are_read_as_they_are_written():

@@ -34,38 +34,38 @@ def configuration():
 def directives(text):
     """Names and arguments of all directives, with the names of the blocks that they are in."""
     text = re.sub(r"#.*", "", text)
-    found, inside, words = [], [], []
+    lines, inside, words = [], [], []
     for token in re.findall(r'"[^"]*"|[{};]|[^\s{};"]+', text):
         if token == "{":
             inside.append(words[0])
-            found.append((tuple(inside[:-1]), *words))
+            lines.append((tuple(inside[:-1]), *words))
         elif token == "}":
             assert not words, f"no semicolon after {words}"
             inside.pop()
             continue
         elif token == ";":
-            found.append((tuple(inside), *words))
+            lines.append((tuple(inside), *words))
         else:
             words.append(token)
             continue
         words = []
     assert not inside
     assert not words
-    return found
+    return lines
 
 
 def test_nginx_configuration_parses_and_sets_all_limits():
-    found = {(inside, name): rest for inside, name, *rest in directives(configuration())}
-    server = {name: rest for (inside, name), rest in found.items() if inside == ("server",)}
+    settings = {(inside, name): rest for inside, name, *rest in directives(configuration())}
+    server = {name: rest for (inside, name), rest in settings.items() if inside == ("server",)}
     assert server["access_log"] == server["gzip"] == ["off"]
     bounds = "client_max_body_size large_client_header_buffers client_header_timeout "
     bounds += "client_body_timeout send_timeout limit_conn limit_req"
     assert set(bounds.split()) <= set(server)
-    zones = {rest[-2 if "rate" in rest[-1] else -1] for (_, name), rest in found.items()
+    zones = {rest[-2 if "rate" in rest[-1] else -1] for (_, name), rest in settings.items()
              if name in ("limit_req_zone", "limit_conn_zone")}  # fmt: skip
     used = {f"zone={server['limit_conn'][0]}:10m", f"{server['limit_req'][0]}:10m"}
     assert used == zones
-    assert found[("server", "location"), "proxy_pass"] == ["http://edgeveil"]
+    assert settings[("server", "location"), "proxy_pass"] == ["http://edgeveil"]
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +121,12 @@ def connected(proxy):
 
 @needs_nginx
 def test_a_member_gets_its_list_through_the_proxy_in_one_length(proxy, network):
-    found = [proxy.get(member=network.nodes[i], certificate=proxy.chain) for i in (1, 2)]
-    assert [one.status for one in found] == [200, 200]
-    assert len({len(one.body) for one in found}) == 1
-    assert found[0].json["list"]["member"] == network.nodes[1]
-    assert found[0].headers["Strict-Transport-Security"]
-    assert found[0].headers["Content-Encoding"] is None
+    answers = [proxy.get(member=network.nodes[i], certificate=proxy.chain) for i in (1, 2)]
+    assert [answer.status for answer in answers] == [200, 200]
+    assert len({len(answer.body) for answer in answers}) == 1
+    assert answers[0].json["list"]["member"] == network.nodes[1]
+    assert answers[0].headers["Strict-Transport-Security"]
+    assert answers[0].headers["Content-Encoding"] is None
     asked = {"Accept-Encoding": "gzip"}
     token = {"Authorization": f"Bearer {proxy.token(network.nodes[1])}"}
     packed = proxy.get(headers={**asked, **token}, certificate=proxy.chain)
@@ -160,16 +160,16 @@ def test_one_address_is_limited_in_rate_and_connections(proxy, network):
     member = network.nodes[1]
     trusted = ssl.create_default_context(cafile=proxy.chain)
     line = http.client.HTTPSConnection("localhost", proxy.port, timeout=120, context=trusted)
-    found, asked = set(), {"Authorization": f"Bearer {proxy.token(member)}"}
+    statuses, headers = set(), {"Authorization": f"Bearer {proxy.token(member)}"}
     with contextlib.closing(line):
         for _ in range(1000):  # 10 a second and 40 more are allowed
-            line.request("GET", "/me/protection", headers=asked)
+            line.request("GET", "/me/protection", headers=headers)
             answer = line.getresponse()
             answer.read()
-            found.add(answer.status)
-            if 429 in found:
+            statuses.add(answer.status)
+            if 429 in statuses:
                 break
-    assert found == {200, 429}
+    assert statuses == {200, 429}
     time.sleep(1)
     assert proxy.get("/me/protection", member, certificate=proxy.chain).status == 200
 

@@ -62,8 +62,8 @@ def test_member_gets_the_series_list_at_no_charge(service, network):
     assert served.status == 200
     own = served.json["list"]
     assert (own["member"], own["snapshot"], own["made"]) == (member, 1, "2026-01-01")
-    made = ev.suggest(network, [member], 1.0, k=10, ledger=ledger, label="friends")
-    kept = made.for_member(member)
+    suggestions = ev.suggest(network, [member], 1.0, k=10, ledger=ledger, label="friends")
+    kept = suggestions.for_member(member)
     assert [line["node"] for line in own["suggestions"]] == [line.node for line in kept]
     assert [line["why"] for line in own["suggestions"]] == [line.why for line in kept]
     # Nothing is computed: on a busy machine some answers take longer, but not all.
@@ -106,9 +106,9 @@ def test_refresh_while_serving_gives_newcomers_a_list(own_service, network):
     running, stays = own_service.start(), network.nodes[3]
     running.wait_for_list(stays)
     for newcomer in ("somebody new", "another"):
-        found = running.get(member=newcomer)
-        assert found.status == 404
-        assert NOT_YET in found.json["error"]
+        answer = running.get(member=newcomer)
+        assert answer.status == 404
+        assert NOT_YET in answer.json["error"]
     changed = without(network, network.nodes[9], joined=["somebody new"])
     running.refresh(changed, "2026-01-08")
     running.wait_for_list(stays, 2)
@@ -135,12 +135,12 @@ def test_answers_during_refresh_are_whole_and_the_members_own(own_service, netwo
         rng = random.Random(threading.get_ident())
         while not stop.is_set():
             member = rng.choice(members)
-            found = running.get(member=member)
-            seen.append((member, found.status, found.body))
+            answer = running.get(member=member)
+            seen.append((member, answer.status, answer.body))
 
     asking = [threading.Thread(target=ask) for _ in range(3)]
-    for one in asking:
-        one.start()
+    for thread in asking:
+        thread.start()
     try:
         wait_until(lambda: seen)
         for number in range(2, 6):  # members change their places in the graph, and others join
@@ -150,14 +150,14 @@ def test_answers_during_refresh_are_whole_and_the_members_own(own_service, netwo
             wait_until(lambda: json.loads(seen[-1][2])["list"]["snapshot"] == number)  # noqa: B023
     finally:
         stop.set()
-        for one in asking:
-            one.join()
+        for thread in asking:
+            thread.join()
     lists = {}
     for member, status, body in seen:
         assert status == 200  # none was ever without a list
-        found = json.loads(body)["list"]
-        assert found["member"] == member
-        assert lists.setdefault((member, found["snapshot"]), body) == body
+        answer = json.loads(body)["list"]
+        assert answer["member"] == member
+        assert lists.setdefault((member, answer["snapshot"]), body) == body
     assert {snapshot for _, snapshot in lists} == {1, 2, 3, 4, 5}
 
 
@@ -169,9 +169,9 @@ def test_member_without_budget_is_told_so(network, own_service):
     assert own_service.refresh(changed, "2026-01-08").n_left_out == 1
     running = own_service.start()
     assert running.wait_for_list(left_out, 2).status == 200
-    found = running.get(member="late")
-    assert found.status == 404
-    assert "if the budget allows" in found.json["error"]
+    answer = running.get(member="late")
+    assert answer.status == 404
+    assert "if the budget allows" in answer.json["error"]
     assert ledger.account("late").charged == 1.5
 
 
@@ -198,19 +198,19 @@ def test_curator_refresh_is_accepted_at_the_shown_price_only(own_service, networ
     assert (said["snapshot"], said["members"], said["last_error"]) == (2, 403, "")
     assert "3 members joined the series now, charged 1 each" in said["refresh"]["words"]
     assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
-    assert {one.charged for one in running.open_ledger().accounts()} == {1.0}
+    assert {account.charged for account in running.open_ledger().accounts()} == {1.0}
 
 
 def test_the_series_is_shown_as_one_charge_with_its_windows(own_service, network):
     own_service.refresh(network.with_edge_flipped(0, 1), "2026-01-08")
     running = own_service.start()
-    found = running.curator("/charges").json
-    assert [(one["members"], one["epsilon"]) for one in found["series"]] == [(400, 1.0)]
+    charges = running.curator("/charges").json
+    assert [(charge["members"], charge["epsilon"]) for charge in charges["series"]] == [(400, 1.0)]
     (shard,) = SeriesFolder(place_of(running)).shards(400)
-    assert sum(one["windows"] for one in found["windows"]) == shard.windows.sum() > 0
-    assert "exact counts: do not publish" in found["warning"]
+    assert sum(charge["windows"] for charge in charges["windows"]) == shard.windows.sum() > 0
+    assert "exact counts: do not publish" in charges["warning"]
     assert running.curator("/plan").json[0] == {"renewals": 1, "epsilon": 1.0}
-    said = json.dumps([found, running.curator("/status").json])
+    said = json.dumps([charges, running.curator("/status").json])
     assert not any(node in said for node in network.nodes)
 
 
@@ -231,10 +231,10 @@ def test_two_refreshes_at_once_are_one(own_service, network):
         answers.append(running.curator("/refresh", "POST", body=price).status)
 
     both = [threading.Thread(target=post) for _ in range(4)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
     assert 200 in answers
     running.wait_for_list("x", 2)
     wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
@@ -260,11 +260,11 @@ def test_refresh_killed_and_resumed_charges_nobody_twice(own_service, network):
     for member in ("x", "y", network.nodes[3]):
         running.wait_for_list(member, newest)
     ledger = running.open_ledger()
-    assert {one.charged for one in ledger.accounts()} == {1.0}
+    assert {account.charged for account in ledger.accounts()} == {1.0}
     ledger.verify()
     (shard,) = SeriesFolder(place_of(running)).shards(402)
-    drawn = [one for one in ledger.charges() if is_window(one)]
-    assert sum(one.n_rows for one in drawn) == shard.windows.sum()
+    drawn = [charge for charge in ledger.charges() if is_window(charge)]
+    assert sum(charge.n_rows for charge in drawn) == shard.windows.sum()
 
 
 def test_two_instances_on_postgres_follow_one_series(postgres_server, network, tmp_path):
@@ -272,13 +272,13 @@ def test_two_instances_on_postgres_follow_one_series(postgres_server, network, t
     first = Service(tmp_path, network, url=url)
     second = first.another(network)
     try:
-        for one in (first, second):
-            one.start()
-        lists = [one.wait_for_list(network.nodes[3]).body for one in (first, second)]
+        for instance in (first, second):
+            instance.start()
+        lists = [instance.wait_for_list(network.nodes[3]).body for instance in (first, second)]
         assert lists[0] == lists[1]
         save_graph(without(network, joined=["x"]), first.graph, overwrite=True)
         assert first.confirm_refresh().status == 200
-        lists = [one.wait_for_list("x", 2).body for one in (first, second)]
+        lists = [instance.wait_for_list("x", 2).body for instance in (first, second)]
         assert lists[0] == lists[1]
         postgres_server.stop()
         time.sleep(2)
@@ -385,8 +385,8 @@ def lists(network, tmp_path):
     copies.mkdir(mode=0o700)
 
     def opened():
-        known = ev.Ledger.open(tmp_path / "ledger")
-        return SeriesLists(lambda: network, known, "friends", 5, copies)
+        own_ledger = ev.Ledger.open(tmp_path / "ledger")
+        return SeriesLists(lambda: network, own_ledger, "friends", 5, copies)
 
     return opened
 
@@ -395,8 +395,8 @@ def test_protection_names_nodes_read_off_the_edges(tmp_path):
     (tmp_path / "friends.csv").write_text("ann,bob\nbob,cem\ncem,dan\n")
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
     graph = ev.read_graph(tmp_path / "friends.csv")
-    how = {"epsilon": 1.0, "label": "friends", "nodes_from_edges": True}
-    ev.refresh(graph, ledger=ledger, **how, date="2026-01-01")
+    options = {"epsilon": 1.0, "label": "friends", "nodes_from_edges": True}
+    ev.refresh(graph, ledger=ledger, **options, date="2026-01-01")
     served = SeriesLists(lambda: graph, ledger, "friends", 5, tmp_path / "copies")
     said = _protection(served, "ann")["in_full"]
     assert "the end of the last one show exactly" in said
@@ -472,8 +472,8 @@ def test_refresh_ending_during_copy_is_published_next(lists, network, monkeypatc
     def meanwhile(store, index, body):
         if not calls:
             calls.append(1)
-            how = {"epsilon": 1.0, "label": "friends", "date": "2026-01-08"}
-            ev.refresh(network, ledger=served.ledger, **how)
+            options = {"epsilon": 1.0, "label": "friends", "date": "2026-01-08"}
+            ev.refresh(network, ledger=served.ledger, **options)
         really(store, index, body)
 
     monkeypatch.setattr(ListStore, "put", meanwhile)
@@ -489,8 +489,8 @@ def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
         source, target = tmp_path / name, tmp_path / f"backup {name}"
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
     changed = without(network, joined=["x"])
-    how = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
-    ev.refresh(changed, **how, date="2026-01-08")
+    options = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
+    ev.refresh(changed, **options, date="2026-01-08")
     lists()._follow()
     for name in parts:
         (tmp_path / name).rename(tmp_path / f"newer {name}")
@@ -501,8 +501,8 @@ def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
 
 def test_older_ledger_without_copies_is_refused_at_start(lists, network, tmp_path):
     shutil.copy(tmp_path / "ledger", tmp_path / "backup")
-    how = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
-    ev.refresh(without(network, joined=["x"]), **how, date="2026-01-08")
+    options = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
+    ev.refresh(without(network, joined=["x"]), **options, date="2026-01-08")
     (tmp_path / "backup").replace(tmp_path / "ledger")
     with pytest.raises(LedgerError, match="lacks an entry"):
         lists()

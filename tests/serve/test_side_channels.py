@@ -23,26 +23,30 @@ def network(crowd):
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     running = [Service(tmp_path_factory.mktemp(str(crowd)), network(crowd)) for crowd in (1, 1800)]
-    for one in running:
-        one.start(wait=False)
-    for one in running:
-        one.wait()
-        one.wait_for_list(0)
+    for service in running:
+        service.start(wait=False)
+    for service in running:
+        service.wait()
+        service.wait_for_list(0)
     yield running
-    for one in running:
-        one.stop()
+    for service in running:
+        service.stop()
 
 
 def test_answers_have_one_length_whatever_the_graph(pair):
-    lengths = {len(one.get(member=i).body) for one in pair for i in (0, 5, 1999)}
+    lengths = {len(service.get(member=i).body) for service in pair for i in (0, 5, 1999)}
     assert len(lengths) == 1
 
 
 def test_refusals_have_one_length_whatever_the_token(pair):
-    sizes = {len(one.get(token=token).body) for one in pair for token in ("a.b.c", "x" * 300)}
+    sizes = {
+        len(service.get(token=token).body) for service in pair for token in ("a.b.c", "x" * 300)
+    }
     assert len(sizes) == 1
 
 
 def test_files_of_lists_have_one_size_whatever_the_graph(pair):
-    few, many = ([path.stat().st_size for path in one.state.glob("*.lists")] for one in pair)
+    few, many = (
+        [path.stat().st_size for path in service.state.glob("*.lists")] for service in pair
+    )
     assert few == many != []

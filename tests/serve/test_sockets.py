@@ -23,13 +23,13 @@ def certificate(folder):
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder(name, name, key.public_key(), 7, now, now + datetime.timedelta(1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
         .add_extension(x509.BasicConstraints(True, None), True)
         .sign(key, hashes.SHA256())
     )
-    (folder / "chain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "chain.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (folder / "key.pem").write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -46,9 +46,9 @@ def test_https_serves_members_with_the_curator_side_closed(network, tmp_path):
     running = Service(tmp_path, network, options=options, curator=False).start(wait=False)
     try:
         running.wait_for_members(certificate=chain)
-        found = running.get("/me/protection", network.nodes[1], certificate=chain)
-        assert found.status == 200
-        assert found.headers["Strict-Transport-Security"]
+        answer = running.get("/me/protection", network.nodes[1], certificate=chain)
+        assert answer.status == 200
+        assert answer.headers["Strict-Transport-Security"]
         with pytest.raises(OSError, match="refused"):
             request(running.curator_port, "/health")
     finally:
@@ -85,11 +85,11 @@ def test_unix_sockets_serve_proxy_group_and_curator_apart(network, tmp_path):
 
 
 def test_address_in_use_is_a_plain_error(service, network, tmp_path):
-    made = Service(tmp_path, network)
-    made.port = service.port
-    made.start(wait=False)
-    assert made.process.wait(timeout=60) == 1
-    made.log.close()
+    second = Service(tmp_path, network)
+    second.port = service.port
+    second.start(wait=False)
+    assert second.process.wait(timeout=60) == 1
+    second.log.close()
     said = (tmp_path / "log").read_text()
     assert f"cannot listen at http://127.0.0.1:{service.port}: Address already in use" in said
     assert "Traceback" not in said
@@ -106,12 +106,12 @@ def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
 
 
 def test_state_folder_writable_by_others_is_refused(network, tmp_path):
-    made = Service(tmp_path, network)
-    made.state.mkdir()
-    made.state.chmod(0o770)
-    made.start(wait=False)
-    assert made.process.wait(timeout=60) == 1
-    made.log.close()
+    service = Service(tmp_path, network)
+    service.state.mkdir()
+    service.state.chmod(0o770)
+    service.start(wait=False)
+    assert service.process.wait(timeout=60) == 1
+    service.log.close()
     assert "others can write to" in (tmp_path / "log").read_text()
 
 

@@ -190,7 +190,7 @@ def test_a_broken_file_of_keys_is_not_taken_over(tmp_path, monkeypatch):
 def test_what_was_accepted_is_remembered_and_no_more_than_fits(checker, monkeypatch):
     monkeypatch.setattr(module, "_MAX_CACHED", 3)
     many = [token(jti=str(number)) for number in range(6)]
-    assert [checker.subject(one) for one in many] == ["ann"] * 6
+    assert [checker.subject(accepted) for accepted in many] == ["ann"] * 6
     assert len(checker._cache) == 3
     monkeypatch.setattr(module.jwt, "decode", None)  # not asked again
     assert checker.subject(many[-1]) == "ann"
@@ -209,10 +209,10 @@ def test_token_changed_in_one_character_is_refused(checker):
                     checker.subject(changed)
 
 
-def _same_bytes(one, other):
+def _same_bytes(first, second):
     """The last character of a part has bits that mean nothing; they are not signed in the last."""
-    *signed, signature = one.split(".")
-    *others, right = other.split(".")
+    *signed, signature = first.split(".")
+    *others, right = second.split(".")
     pad = "=" * (-len(right) % 4)
     try:
         decoded = base64.urlsafe_b64decode(signature + pad)
@@ -224,9 +224,9 @@ def _same_bytes(one, other):
 @pytest.mark.parametrize("audience", ["", None, [""], ["other"], {"edgeveil": 1}, 1, True])
 def test_no_other_audience_is_accepted(checker, audience):
     raw = json.dumps(claims() | {"aud": audience}).encode()
-    made = jwt.api_jws.encode(raw, ED, algorithm="EdDSA", headers={"kid": "ed"})
+    forged = jwt.api_jws.encode(raw, ED, algorithm="EdDSA", headers={"kid": "ed"})
     with pytest.raises(Refused):
-        checker.subject(made)
+        checker.subject(forged)
 
 
 private = {**jwk(ED, "ed"), "d": text(b"x" * 32)}
