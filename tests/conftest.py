@@ -64,15 +64,17 @@ if os.name == "nt":  # they use fork, POSIX signals, limits, terminals and file 
 @pytest.fixture(scope="session")
 def browser():
     """A real browser: one for all tests, because Playwright allows no second one."""
-    found = os.environ.get("EDGEVEIL_CHROMIUM") or next(
+    executable = os.environ.get("EDGEVEIL_CHROMIUM") or next(
         filter(None, map(shutil.which, NAMES)), None
     )
-    if not found:
+    if not executable:
         pytest.skip("no Chromium here; on Debian or Ubuntu: apt install chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS, timeout=120_000)
+        running = playwright.chromium.launch(
+            executable_path=executable, args=ARGUMENTS, timeout=120_000
+        )
         yield running
         running.close()
 

@@ -148,9 +148,9 @@ class Forks:
 @cache
 def shared() -> Forks:
     """The one of this test process."""
-    made = Forks()
-    atexit.register(made.close)
-    return made
+    forks = Forks()
+    atexit.register(forks.close)
+    return forks
 
 
 def serve(requests: socket.socket) -> None:

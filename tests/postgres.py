@@ -17,9 +17,9 @@ __all__ = ["PostgresServer", "postgres_server"]
 
 def server_programs() -> Path | None:
     """Folder of initdb and pg_ctl, if a PostgreSQL server is installed."""
-    found = shutil.which("initdb")
+    initdb = shutil.which("initdb")
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
-    folders += [str(Path(found).resolve().parent)] if found else []
+    folders += [str(Path(initdb).resolve().parent)] if initdb else []
     for folder in map(Path, folders):
         if all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres")):
             return folder

@@ -261,8 +261,8 @@ MADE = {"confidence": 0.95, "trials": 100_000, "pair": "two graphs on 3 nodes"}
 
 
 def test_the_verdict_has_a_line_for_each_layer():
-    found = {"exact_loss": 0.999, "lower_bound": 0.97, "verdict_bound": 0.94}
-    assert str(AuditResult(claimed=1.0, **found, **MADE)) == (
+    bounds = {"exact_loss": 0.999, "lower_bound": 0.97, "verdict_bound": 0.94}
+    assert str(AuditResult(claimed=1.0, **bounds, **MADE)) == (
         "claimed epsilon 1.000: exact loss of the noised numbers 0.999 on two graphs on 3 nodes\n"
         "claimed epsilon 1.000: guessing from releases proves at least 0.970 at 95 % confidence, "
         "0.940 at the verdict's (100,000 trials)\n"

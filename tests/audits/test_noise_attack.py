@@ -59,13 +59,13 @@ def attack(sample: Sampler, grid: int) -> float:
 
     zero, sigma = events(0.0, 1), events(SIGMA, 2)
     scores = [
-        [certified_epsilon(x, y, TRIALS) for x, y in zip(one, other, strict=True)]
-        for one, other in ((zero, sigma), (sigma, zero))
+        [certified_epsilon(x, y, TRIALS) for x, y in zip(world, other_world, strict=True)]
+        for world, other_world in ((zero, sigma), (sigma, zero))
     ]
     direction, event = np.unravel_index(np.argmax(scores), np.shape(scores))
     zero, sigma = events(0.0, 3), events(SIGMA, 4)
-    one, other = (zero, sigma) if direction == 0 else (sigma, zero)
-    return certified_epsilon(int(one[event]), int(other[event]), TRIALS)
+    world, other_world = (zero, sigma) if direction == 0 else (sigma, zero)
+    return certified_epsilon(int(world[event]), int(other_world[event]), TRIALS)
 
 
 def float_laplace(value: float, size: int, seed: int) -> NDArray[np.float64]:
@@ -93,13 +93,13 @@ def test_draws_do_not_depend_on_batches():
 
 def test_low_bits_break_float_laplace_noise():
     spacing = 54  # floats near sigma/2 = 0.15 are multiples of 2**-55
-    found = attack(float_laplace, spacing)
-    assert found > 5, f"claimed {CLAIMED}, certified {found:.2f}"
+    certified = attack(float_laplace, spacing)
+    assert certified > 5, f"claimed {CLAIMED}, certified {certified:.2f}"
 
 
 def test_low_bits_tell_nothing_about_our_noise():
-    found = attack(our_laplace, -calibration().step_log2)
-    assert found <= CLAIMED, f"claimed {CLAIMED}, certified {found:.2f}"
+    certified = attack(our_laplace, -calibration().step_log2)
+    assert certified <= CLAIMED, f"claimed {CLAIMED}, certified {certified:.2f}"
     # Nor in the place where the attack on floats looks.
     assert attack(our_laplace, 54) <= CLAIMED
 

@@ -63,7 +63,7 @@ def exact(first_seen, of=kept):
 
 def seen(birth, seed, of):
     """What the member gets from its windows, in as many trials; given that all degrees are 0."""
-    noise, found = NoiseSource.insecure(seed), []
+    noise, numbers = NoiseSource.insecure(seed), []
     popularity = lists.fit_popularity(np.zeros(N), 2 / float(mechanism(0, 1).split[0]))
     for since, until in WINDOWS:
         drawn, _ = make_rows(
@@ -71,9 +71,9 @@ def seen(birth, seed, of):
             *(of(birth, until), popularity, [MEMBER] * TRIALS, noise.derive("window", until)),
             names=range(TRIALS),
         )
-        found.append(np.nan_to_num(drawn.dense(N), nan=-1.0))
-    first, last = found[0][:, [Y]], found[2][:, [Y]]
-    return np.concatenate([*found, first + last, first - last], axis=1)
+        numbers.append(np.nan_to_num(drawn.dense(N), nan=-1.0))
+    first, last = numbers[0][:, [Y]], numbers[2][:, [Y]]
+    return np.concatenate([*numbers, first + last, first - last], axis=1)
 
 
 def proved_by_guessing(first_seen, of):

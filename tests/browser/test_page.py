@@ -51,7 +51,7 @@ def test_all_sections_are_there_and_the_two_parts_are_apart(sample):
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800)])
 def test_the_first_screen_shows_a_list_and_the_picture(visit, width, height):
     data = sample_page()
-    short = [replace(one, rows=one.rows[:10]) for one in data.lists]
+    short = [replace(member_list, rows=member_list.rows[:10]) for member_list in data.lists]
     rows = [r for r in data.results if (r.experiment, r.dataset) == ("ranking", "POS")]
     rows = [r for r in rows if (r.metric, r.scope) == ("Recall@100", "all nodes")]
     page = visit(replace(data, lists=short, results=rows), width=width, height=height).page
@@ -70,18 +70,18 @@ def test_releasable_part_shows_the_release_and_no_truth(sample):
     rows = part.locator("tbody tr").evaluate_all(
         "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
     )
-    made = data.lists[0]
+    first_list = data.lists[0]
     assert rows == [
         [str(i), str(row.node), f"{row.strength} {row.why}" if row.chance < 0.5 else row.why]
-        for i, row in enumerate(made.rows, 1)
+        for i, row in enumerate(first_list.rows, 1)
     ]
-    assert made.remark in part.inner_text()
+    assert first_list.remark in part.inner_text()
     shown = part.inner_text()
     assert "%" not in shown
     assert "of 100" not in shown, "numbers are behind a click"
     assert "could be place" not in shown
     part.locator(".sure summary").click()
-    assert f"{made.rows[3].node}: about 16 of 100 such names are there by chance." in (
+    assert f"{first_list.rows[3].node}: about 16 of 100 such names are there by chance." in (
         part.locator(".sure").inner_text()
     )
     part.locator(".sure summary").click()
@@ -95,12 +95,14 @@ def test_releasable_part_shows_the_release_and_no_truth(sample):
 
 def test_a_ranking_shows_the_places_that_are_left_open(visit):
     data = sample_page()
-    [made] = [
-        one for one in data.lists if (one.member, one.mechanism, one.epsilon) == (7, "two hops", 1)
+    [ranking] = [
+        member_list
+        for member_list in data.lists
+        if (member_list.member, member_list.mechanism, member_list.epsilon) == (7, "two hops", 1)
     ]
-    page = visit(replace(data, lists=[made])).page
+    page = visit(replace(data, lists=[ranking])).page
     shown = page.locator("#list td.places").all_inner_texts()
-    assert shown == [f"{row.first} to {row.last}" for row in made.rows]
+    assert shown == [f"{row.first} to {row.last}" for row in ranking.rows]
     assert "could be place" in page.locator("#list thead").inner_text()
     assert page.locator(".sure, .strength").count() == 0
 
@@ -122,7 +124,7 @@ def test_the_exact_promise_can_be_opened(sample):
 
 def test_a_seeded_list_is_not_shown_as_releasable(visit):
     data = sample_page()
-    seeded = [replace(one, private=False) for one in data.lists]
+    seeded = [replace(member_list, private=False) for member_list in data.lists]
     for lists in (seeded, [seeded[0], *data.lists[1:]]):
         page = visit(replace(data, lists=lists)).page
         assert page.locator(".releasable").count() == 0
@@ -141,25 +143,27 @@ def test_epsilon_mechanism_and_member_are_chosen_for_both_parts(visit):
         radio.check()
         assert radio.evaluate("radio => radio === document.activeElement"), "focus was lost"
         wanted[name] = value
-        made = next(
-            one for one in data.lists if all(getattr(one, n) == v for n, v in wanted.items())
+        chosen = next(
+            member_list
+            for member_list in data.lists
+            if all(getattr(member_list, n) == v for n, v in wanted.items())
         )
-        shown = [str(row.node) for row in made.rows]
+        shown = [str(row.node) for row in chosen.rows]
         for part in ("#list", "#truth"):
             table = page.locator(f"{part} table").first
             assert table.locator("td:nth-child(2)").all_inner_texts() == shown
         caption = page.locator("#list caption").inner_text()
-        assert caption.startswith(f"For {made.member}")
-        assert page.locator("#list h3").inner_text() == f"Private list, ε = {made.epsilon:g}"
+        assert caption.startswith(f"For {chosen.member}")
+        assert page.locator("#list h3").inner_text() == f"Private list, ε = {chosen.epsilon:g}"
 
 
 def test_the_truth_is_marked_on_every_list_of_the_member(sample):
     data, page = sample_page(), sample
     assert "✓ is one of 5 hidden friends." in page.locator("#truth").inner_text()
-    for i, made in enumerate([data.lists[0], *data.lists[16:18]]):
+    for i, member_list in enumerate([data.lists[0], *data.lists[16:18]]):
         table = page.locator("#truth table").nth(i)
         marks = table.locator("td.right").evaluate_all("all => all.map(e => e.textContent)")
-        assert marks == ["✓" if row.right else "" for row in made.rows]
+        assert marks == ["✓" if row.right else "" for row in member_list.rows]
         assert table.locator("caption").inner_text().endswith(f": {marks.count('✓')} of {TOP}")
     assert page.locator("#truth table").count() == 3
 
@@ -240,9 +244,9 @@ def test_chart_labels_do_not_overlap_and_dashes_differ(visit):
             })"""
         )
         assert len(boxes) > 6
-        for (one, *a), (other, *b) in itertools.combinations(boxes, 2):
+        for (first_label, *a), (second_label, *b) in itertools.combinations(boxes, 2):
             apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] + 2 or b[3] <= a[2] + 2
-            assert apart, f"{one} and {other} overlap at width {width}"
+            assert apart, f"{first_label} and {second_label} overlap at width {width}"
         lines = page.locator(".legend button").evaluate_all(
             "all => all.map(b => b.querySelector('[stroke-dasharray]')"
             "?.getAttribute('stroke-dasharray') ?? 'none')"
@@ -417,8 +421,8 @@ def test_sections_without_data_are_left_out(visit):
     ]
     for names, parts in some:
         page = visit(PageData(title="some", **{name: getattr(data, name) for name in names})).page
-        found = page.locator(".part").evaluate_all("all => all.map(one => one.id)")
-        assert found == parts, names
+        shown_parts = page.locator(".part").evaluate_all("all => all.map(one => one.id)")
+        assert shown_parts == parts, names
 
 
 def test_one_point_levels_only_and_missing_intervals_are_drawn(visit):
@@ -439,7 +443,7 @@ def test_the_chart_opens_on_the_degree_group_of_the_member(visit):
     data = sample_page()
     rows = [r for r in data.results if (r.experiment, r.metric) == ("ranking", "Recall@100")]
     groups = {7: "non-neighbours", 412: "lift"}
-    lists = [replace(one, group=groups[one.member]) for one in data.lists]
+    lists = [replace(member_list, group=groups[member_list.member]) for member_list in data.lists]
     page = visit(replace(data, lists=lists, results=rows)).page
 
     def shown() -> str:

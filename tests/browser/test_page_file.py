@@ -41,8 +41,8 @@ class _Reader(HTMLParser):
 
 
 def _embedded(text: str) -> dict:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found.group(1))
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(match.group(1))
 
 
 def test_the_page_is_small_and_names_no_other_file(tmp_path, figure):
@@ -87,11 +87,11 @@ def test_page_takes_numpy_numbers():
         node=np.int64(7), score=np.float32(0.25), first=np.int64(2), last=np.int32(9),
         right=np.bool_(True), chance=np.float64(0.5), strength="weak",
     )  # fmt: skip
-    made = MemberList(
+    member_list = MemberList(
         dataset="d", member=np.int64(1), mechanism="m", epsilon=1, private=np.True_, rows=[node]
     )
     exact = replace(row, epsilon=float("inf"))
-    data = _embedded(render_page(PageData(title="t", results=[row, exact], lists=[made])))
+    data = _embedded(render_page(PageData(title="t", results=[row, exact], lists=[member_list])))
     assert data["results"]["rows"] == [
         ["e", "d", "m", epsilon, "r", "s", 0.5, 0.5, 0.5, 3, 2, None] for epsilon in (1.0, None)
     ]
@@ -106,17 +106,17 @@ def test_page_refuses_nan_and_infinity():
 
 
 def test_a_wrong_list_is_refused():
-    made = sample_page().lists[0]
+    member_list = sample_page().lists[0]
     with pytest.raises(ParameterError, match="set private=False"):
-        replace(made, epsilon=None)
+        replace(member_list, epsilon=None)
     for epsilon in (-1.0, float("inf")):
         with pytest.raises(ParameterError, match="epsilon must be None or a finite number"):
-            replace(made, epsilon=epsilon)
+            replace(member_list, epsilon=epsilon)
     with pytest.raises(ParameterError, match="score must be a finite number"):
-        replace(made.rows[0], score=float("nan"))
+        replace(member_list.rows[0], score=float("nan"))
 
 
-def _contrast(one: str, other: str) -> float:
+def _contrast(first: str, second: str) -> float:
     def luminance(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
         red, green, blue = (
@@ -124,7 +124,7 @@ def _contrast(one: str, other: str) -> float:
         )
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    low, high = sorted([luminance(one), luminance(other)])
+    low, high = sorted([luminance(first), luminance(second)])
     return (high + 0.05) / (low + 0.05)
 
 

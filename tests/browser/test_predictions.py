@@ -135,9 +135,9 @@ def test_without_a_sample_or_privacy_the_page_says_so(visit):
 
 def test_html_in_class_and_node_names_stays_text(visit):
     hostile = "<img src=x onerror='window.hacked = 1'></script>"
-    made = predictions([hostile, "b", "c"])
-    examples = [made["examples"][0] | {"node": hostile}]
-    page = visit(PageData(title="t", predictions=made | {"examples": examples})).page
+    section = predictions([hostile, "b", "c"])
+    examples = [section["examples"][0] | {"node": hostile}]
+    page = visit(PageData(title="t", predictions=section | {"examples": examples})).page
     page.locator(".matrix svg").wait_for()
     assert page.locator(".by-class td").first.text_content() == hostile
     assert page.locator(".examples td").first.text_content() == hostile

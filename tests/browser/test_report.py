@@ -45,15 +45,17 @@ def own(request) -> Own:
 
 
 def test_list_shows_protection_and_reasons_in_plain_words(visit, own):
-    made = suggest(own.graph, own.names[:2], epsilon=2.0, k=8)
-    page = visit(page_from_releases([made], title="Two members"), width=1280, height=800).page
+    suggestions = suggest(own.graph, own.names[:2], epsilon=2.0, k=8)
+    page = visit(
+        page_from_releases([suggestions], title="Two members"), width=1280, height=800
+    ).page
     promise, table = (
         page.locator(f"#list {part}").bounding_box() for part in (".promise", "table")
     )
     assert promise["y"] < table["y"], "protection is said before the names"
     for name in own.names[:2]:
         page.get_by_role("radio", name=name, exact=True).check()
-        lines = made.for_member(name)
+        lines = suggestions.for_member(name)
         assert page.locator("#list tbody td:nth-child(2)").all_inner_texts() == [
             s.node for s in lines
         ]
@@ -72,14 +74,17 @@ def test_list_shows_protection_and_reasons_in_plain_words(visit, own):
 
 def test_one_members_page_may_be_passed_on_and_no_other(visit, own, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
-    made = suggest(own.graph, own.names[:2], epsilon=1.0, k=5, ledger=ledger)
-    alone = page_from_releases([made.only(own.names[0])], title="One")
+    suggestions = suggest(own.graph, own.names[:2], epsilon=1.0, k=5, ledger=ledger)
+    alone = page_from_releases([suggestions.only(own.names[0])], title="One")
     cases = [
         (alone, ""),
-        (page_from_releases([made], title="Two"), "lists of 2 members"),
-        (page_from_releases([made.only(own.names[0])], own.graph, title="t"), "the curator's part"),
+        (page_from_releases([suggestions], title="Two"), "lists of 2 members"),
         (
-            replace(page_from_releases([made], title="t", ledger=ledger), lists=alone.lists),
+            page_from_releases([suggestions.only(own.names[0])], own.graph, title="t"),
+            "the curator's part",
+        ),
+        (
+            replace(page_from_releases([suggestions], title="t", ledger=ledger), lists=alone.lists),
             "ledger",
         ),
     ]
@@ -94,10 +99,10 @@ def test_one_members_page_may_be_passed_on_and_no_other(visit, own, tmp_path):
 
 
 def test_300_members_can_be_chosen_from(visit, own):
-    made = suggest(own.graph, own.names[:300], epsilon=1.0, k=5)
-    page = visit(page_from_releases([made], own.graph, title="Many")).page
+    suggestions = suggest(own.graph, own.names[:300], epsilon=1.0, k=5)
+    page = visit(page_from_releases([suggestions], own.graph, title="Many")).page
     page.locator("main > .controls select").select_option(label=own.names[271])
-    wanted = [s.node for s in made.for_member(own.names[271])]
+    wanted = [s.node for s in suggestions.for_member(own.names[271])]
     assert page.locator("#list td:nth-child(2)").all_inner_texts() == wanted
     assert page.locator("h2").first.inner_text() == f"For {own.names[271]} alone"
     assert page.locator("#truth table").count() == 3
@@ -109,8 +114,8 @@ def test_report_on_a_phone_needs_no_sideways_scrolling(visit, tmp_path, scheme):
         [0, 1, 2, 3], [1, 2, 3, 4], NodeSet.of_strings(["ann", "bob", "cy", "dee", "eve"])
     )
     ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
-    made = suggest(graph, ["ann"], epsilon=1.0, ledger=ledger)
-    data = page_from_releases([made], graph, title="Tiny", ledger=ledger)
+    suggestions = suggest(graph, ["ann"], epsilon=1.0, ledger=ledger)
+    data = page_from_releases([suggestions], graph, title="Tiny", ledger=ledger)
     page = visit(data, width=390, height=844, is_mobile=True, color_scheme=scheme).page
     page.locator(".spent path").wait_for()
     assert page.locator("#list tbody tr").count() == 3
@@ -120,8 +125,10 @@ def test_report_on_a_phone_needs_no_sideways_scrolling(visit, tmp_path, scheme):
 
 def test_a_phone_shows_ranks_and_words_on_one_line(visit, own, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
-    made = suggest(own.graph, own.names[:1], epsilon=1.0, ledger=ledger, label="friends", k=12)
-    page = visit(page_from_releases([made], title="t", ledger=ledger), width=390).page
+    suggestions = suggest(
+        own.graph, own.names[:1], epsilon=1.0, ledger=ledger, label="friends", k=12
+    )
+    page = visit(page_from_releases([suggestions], title="t", ledger=ledger), width=390).page
     page.locator(".spent path").wait_for()
     ranks = page.locator("#list tbody td:first-child").evaluate_all(LINES)
     assert ranks == [1] * 12

@@ -51,12 +51,12 @@ def ledger(tmp_path):
 @pytest.fixture(scope="module")
 def made_here():
     """Mechanisms, sources, and what they get without a cluster."""
-    made = []
+    results = []
     for mechanism in (EMBED, DPPushFlowCap(epsilon=1.0, rounds=20), EdgeFlipping(epsilon=4.0)):
         sources = ALL[: 40 if mechanism.name == "edge-flipping" else 600]
         here = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
-        made.append((mechanism, sources, here.values.tobytes()))
-    return made
+        results.append((mechanism, sources, here.values.tobytes()))
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +139,12 @@ def processes_below(pid):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
+    process_ids = {pid}
+    while (
+        more := {child for child, parent in parents.items() if parent in process_ids} - process_ids
+    ):
+        process_ids |= more
+    return process_ids - {pid}
 
 
 def named(pid):
@@ -168,13 +170,15 @@ def test_a_killed_worker_costs_only_time(cluster, ledger, tmp_path):
     killed = []
     killer = threading.Thread(target=kill_a_busy_worker, args=(killed,))
     killer.start()
-    made = release_to(tmp_path / "out", GRAPH, SLOW, ALL, ledger=ledger, engine=Ray(workers=2))
+    folder = release_to(tmp_path / "out", GRAPH, SLOW, ALL, ledger=ledger, engine=Ray(workers=2))
     killer.join()
     assert killed
-    made.verify()
-    assert len(made) == len(ALL)
+    folder.verify()
+    assert len(folder) == len(ALL)
     assert len(ledger.charges()) == 1
-    assert made.read().values.tobytes() == release(GRAPH, SLOW, ALL, ledger=ledger).values.tobytes()
+    assert (
+        folder.read().values.tobytes() == release(GRAPH, SLOW, ALL, ledger=ledger).values.tobytes()
+    )
 
 
 TWO_MACHINES = """
@@ -259,10 +263,10 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
     assert not all(charge.released for charge in charges)
     shutil.copy(ledger.location, tmp_path / "copy")
     shutil.copytree(f"{ledger.location}.artifacts", tmp_path / "copy.artifacts")
-    made = release_to(out, GRAPH, SLOW, ALL, ledger=ledger).read()
+    folder = release_to(out, GRAPH, SLOW, ALL, ledger=ledger).read()
     begun = sum(charge.n_rows for charge in charges)
     undisturbed = release(GRAPH, SLOW, ALL[:begun], ledger=Ledger.open(tmp_path / "copy"))
-    assert made.values[:begun].tobytes() == undisturbed.values.tobytes()
+    assert folder.values[:begun].tobytes() == undisturbed.values.tobytes()
     assert ledger.charges()[: len(charges)][0].key == charges[0].key
     assert sum(charge.n_rows for charge in ledger.charges()) == len(ALL)
 
@@ -288,8 +292,8 @@ def test_full_disk_is_an_error_and_freed_space_resumes(cluster, ledger, small_di
     assert not list(small_disk.iterdir())
     remount = ["mount", "-o", "remount,size=16m", str(small_disk)]
     subprocess.run(remount, check=True)
-    made = release_to(out, GRAPH, SLOW, ALL, ledger=ledger, engine=engine)
-    made.verify()
+    folder = release_to(out, GRAPH, SLOW, ALL, ledger=ledger, engine=engine)
+    folder.verify()
     assert len(ledger.charges()) == 1
 
 
@@ -299,9 +303,9 @@ def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path, monkeypat
     holding = GraphFolder.holding
 
     def replaced(graph, folder):
-        found = holding(graph, folder)
+        held = holding(graph, folder)
         save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
-        return found
+        return held
 
     monkeypatch.setattr(GraphFolder, "holding", replaced)
     with pytest.raises(InputError, match="on a worker holds another graph than on the caller"):
@@ -435,15 +439,15 @@ def test_workers_must_make_sense(workers):
 def test_a_series_is_refreshed_on_the_cluster(cluster, tmp_path):
     """Windows are drawn from the batches' secrets, so threads would have drawn the same."""
     ledger = Ledger.create(tmp_path / "f.ledger", epsilon=1)
-    how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "engine": Ray(workers=2)}
-    first = refresh(social_network(300, average_degree=20).graph, date="2026-01-01", **how)
+    options = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "engine": Ray(workers=2)}
+    first = refresh(social_network(300, average_degree=20).graph, date="2026-01-01", **options)
     assert (first.n_lists, first.n_newcomers) == (300, 300)
     assert first.n_windows > 100
-    again = refresh(social_network(310, average_degree=20).graph, date="2026-01-08", **how)
+    again = refresh(social_network(310, average_degree=20).graph, date="2026-01-08", **options)
     assert (again.n_lists, again.n_newcomers) == (310, 10)
-    made = again.suggestions(k=5)
-    assert (made.lists.chance < 0.5).any(), "something stands out"
-    assert {one.charged for one in ledger.accounts()} == {1.0}
+    suggestions = again.suggestions(k=5)
+    assert (suggestions.lists.chance < 0.5).any(), "something stands out"
+    assert {account.charged for account in ledger.accounts()} == {1.0}
 
 
 class Interrupted:
@@ -457,22 +461,22 @@ class Interrupted:
 def test_killed_worker_during_refresh_costs_only_time(cluster, tmp_path):
     """Its windows are those that threads draw from the same secrets."""
     graph, killed = social_network(300, average_degree=20).graph, []
-    how = {"epsilon": 1.0, "label": "friends", "date": "2026-01-01"}
+    options = {"epsilon": 1.0, "label": "friends", "date": "2026-01-01"}
     ledger = Ledger.create(tmp_path / "f.ledger", epsilon=1)
     with pytest.raises(KeyboardInterrupt):
-        refresh(graph, ledger=ledger, engine=Interrupted(), **how)
+        refresh(graph, ledger=ledger, engine=Interrupted(), **options)
     (tmp_path / "copy").mkdir()
     for path in tmp_path.glob("f.ledger*"):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "copy" / path.name)
     killer = threading.Thread(target=kill_a_busy_worker, args=(killed,))
     killer.start()
-    far = refresh(graph, ledger=ledger, engine=Ray(workers=2), **how)
+    far = refresh(graph, ledger=ledger, engine=Ray(workers=2), **options)
     killer.join()
     assert killed
-    near = refresh(graph, ledger=tmp_path / "copy" / "f.ledger", **how)
+    near = refresh(graph, ledger=tmp_path / "copy" / "f.ledger", **options)
     for name in ("nodes", "starts", "scores"):
-        here, there = (getattr(made.suggestions(k=5).lists, name) for made in (near, far))
+        here, there = (getattr(refreshed.suggestions(k=5).lists, name) for refreshed in (near, far))
         assert here.tobytes() == there.tobytes()
     assert far.n_windows == near.n_windows > 100
-    assert {one.charged for one in ledger.accounts()} == {1.0}
+    assert {account.charged for account in ledger.accounts()} == {1.0}
     assert all(charge.released for charge in ledger.charges())

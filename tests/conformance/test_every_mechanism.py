@@ -129,11 +129,11 @@ def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_members: 
         assert np.isfinite(rows).all()
 
 
-def values_of(made: Release | Suggestions) -> np.ndarray:
+def values_of(released: Release | Suggestions) -> np.ndarray:
     """The values of a release; of lists the scores, with the nodes that have them."""
-    if isinstance(made, Release):
-        return made.values
-    return np.stack([made.lists.nodes.astype(np.float64), made.lists.scores])
+    if isinstance(released, Release):
+        return released.values
+    return np.stack([released.lists.nodes.astype(np.float64), released.lists.scores])
 
 
 class TestEveryMechanism(Conformance):
@@ -243,19 +243,19 @@ def test_epsilon_adds_over_public_rows_not_over_shared_noise(mechanism):
             continue
         assert guarantee.model == getattr(mechanism, "model", "joint")
         assert guarantee.collusion == ("shared" if isinstance(mechanism, SHARED) else "additive")
-        one = Fraction(repr(float(getattr(mechanism, "epsilon", 0))))
+        per_row = Fraction(repr(float(getattr(mechanism, "epsilon", 0))))
         if isinstance(mechanism, SHARED):
-            assert guarantee.epsilon == guarantee.pooled_epsilon == float(one)
+            assert guarantee.epsilon == guarantee.pooled_epsilon == float(per_row)
         elif guarantee.model == "public":
-            assert guarantee.epsilon == guarantee.pooled_epsilon == float(k * one)
+            assert guarantee.epsilon == guarantee.pooled_epsilon == float(k * per_row)
         else:
-            assert guarantee.epsilon == float(one)
+            assert guarantee.epsilon == float(per_row)
             # Of two-hop and lists, the degrees are shared: docs/theory/two-hop.md
             shared = Fraction(0)
             if hasattr(mechanism, "split"):
                 shared = mechanism.split[0]
             assert guarantee.shared_epsilon == float(shared)
-            expected = float(shared + k * (one - shared))
+            expected = float(shared + k * (per_row - shared))
             assert guarantee.pooled_epsilon == pytest.approx(expected, rel=1e-15)
 
 
@@ -296,12 +296,12 @@ def test_epsilon_in_the_supported_range_works(mechanism, tmp_path):
     graph = a_graph()
     for epsilon in [1e-9, 1, 50, np.float64(0.1), np.float32(0.1), np.int64(2)]:
         at = dataclasses.replace(mechanism, epsilon=epsilon)
-        made = release(graph, at, [0, 7])
+        released = release(graph, at, [0, 7])
         if mechanism.output == "suggestions":
-            assert np.isfinite(values_of(made)).all()
+            assert np.isfinite(values_of(released)).all()
         else:
-            check_rows(at, made.values, graph, 2)
-        made.write(tmp_path / "release.json")
+            check_rows(at, released.values, graph, 2)
+        released.write(tmp_path / "release.json")
         assert read_result(tmp_path / "release.json", at.output).guarantee == at.guarantee(2)
 
 
@@ -412,14 +412,14 @@ def test_secure_noise_source_is_refused_by_release():
 
 @each(INSTANCES)
 def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, tmp_path):
-    made = release(a_graph(), mechanism, [0, 4], noise=NoiseSource.insecure(1))
+    released = release(a_graph(), mechanism, [0, 4], noise=NoiseSource.insecure(1))
     for suffix in [".parquet", ".json"]:
-        made.write(tmp_path / f"r{suffix}")
-        later = [made, read_result(tmp_path / f"r{suffix}", mechanism.output)]
+        released.write(tmp_path / f"r{suffix}")
+        later = [released, read_result(tmp_path / f"r{suffix}", mechanism.output)]
         if mechanism.output == "scores":
             embedded = later[1].embed(dimension=8)
             embedded.write(tmp_path / f"e{suffix}")
-            later += [made.embed(dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
+            later += [released.embed(dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
         for marked in later:
             assert marked.guarantee.private is False
             assert marked.provenance.noise == "insecure seed"
@@ -430,10 +430,10 @@ def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, tmp_path):
 
 @each(INSTANCES)
 def test_a_release_with_fresh_noise_is_not_marked_so(mechanism):
-    made = release(a_graph(), mechanism, [0])
-    assert made.guarantee.private
-    assert made.provenance.noise == "secure"
-    assert ("NOT PRIVATE" in str(made)) == isinstance(mechanism, NonPrivate)
+    released = release(a_graph(), mechanism, [0])
+    assert released.guarantee.private
+    assert released.provenance.noise == "secure"
+    assert ("NOT PRIVATE" in str(released)) == isinstance(mechanism, NonPrivate)
 
 
 # --- What comes out ------------------------------------------------------------------------------
@@ -441,11 +441,11 @@ def test_a_release_with_fresh_noise_is_not_marked_so(mechanism):
 
 @each(INSTANCES)
 def test_provenance_gives_the_mechanism_back(mechanism, tmp_path):
-    made = release(a_graph(), mechanism, [0])
+    released = release(a_graph(), mechanism, [0])
     for suffix in [".parquet", ".json"]:
-        made.write(tmp_path / f"r{suffix}")
+        released.write(tmp_path / f"r{suffix}")
         for provenance in (
-            made.provenance,
+            released.provenance,
             read_result(tmp_path / f"r{suffix}", mechanism.output).provenance,
         ):
             cls = {cls.name: cls for cls in (*MECHANISMS, *BASELINES)}[provenance.mechanism]
@@ -502,7 +502,7 @@ def test_the_charge_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
         charges = Ledger.open(path).charges()
         seen.append([(charge.released, charge.note["mechanism"]) for charge in charges])
 
-    made = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
+    released = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
     assert len(seen) >= 3
     assert all(charged == [(False, mechanism.name)] for charged in seen)
     (charge,) = Ledger.open(path).charges()
@@ -510,8 +510,8 @@ def test_the_charge_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
     guarantee = mechanism.guarantee(2)
     assert charge.epsilon_nano == round(guarantee.epsilon * 1e9)
     assert charge.pooled_nano == math.ceil(guarantee.pooled(2) * 10**9)  # never rounded down
-    assert made.provenance.ledger
-    assert made.guarantee == guarantee
+    assert released.provenance.ledger
+    assert released.guarantee == guarantee
 
 
 @each(NOISY)
@@ -545,11 +545,11 @@ def test_crash_keeps_the_charge_and_retry_the_same_noise(mechanism, tmp_path):
         assert not charge.released
     kept = []
     finished = observed(mechanism, on_rows=kept.append)
-    made = release(graph, finished, [0, 4], ledger=Ledger.open(path))
+    released = release(graph, finished, [0, 4], ledger=Ledger.open(path))
     np.testing.assert_array_equal(kept[0], lost[0])
     np.testing.assert_array_equal(lost[0], lost[1])
     if mechanism.output != "suggestions":
-        np.testing.assert_array_equal(made.values, lost[0])
+        np.testing.assert_array_equal(released.values, lost[0])
     (charge,) = Ledger.open(path).charges()
     assert charge.released
     # In another snapshot it is another draw.
@@ -570,9 +570,9 @@ def test_string_ids_work_with_every_mechanism():
     names = ["node", "source", "", "1", "é,\n", "score of a"]
     graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], NodeSet.of(names))
     for mechanism in INSTANCES.values():
-        made = release(graph, mechanism, ["1", "source"], noise=NoiseSource.insecure(1))
-        assert made.sources == ("1", "source")
+        released = release(graph, mechanism, ["1", "source"], noise=NoiseSource.insecure(1))
+        assert released.sources == ("1", "source")
         if mechanism.output == "suggestions":
-            assert {line.node for line in made.for_member("1")} <= set(names) - {"1"}
+            assert {line.node for line in released.for_member("1")} <= set(names) - {"1"}
         else:
-            np.testing.assert_array_equal(made.values, run(mechanism, graph, [3, 1]))
+            np.testing.assert_array_equal(released.values, run(mechanism, graph, [3, 1]))

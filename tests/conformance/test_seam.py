@@ -335,25 +335,25 @@ def test_a_mechanism_from_outside_is_released_charged_and_priced(tmp_path):
     graph, mechanism = a_graph(), Popularity(epsilon=0.5)
     assert isinstance(mechanism, Mechanism)
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
-    found = price(graph, mechanism, [0, 1], ledger=ledger)
-    assert found.guarantee.epsilon == 0.5
+    quoted = price(graph, mechanism, [0, 1], ledger=ledger)
+    assert quoted.guarantee.epsilon == 0.5
     assert ledger.charges() == []
-    made = release(graph, mechanism, [0, 1], ledger=ledger)
+    released = release(graph, mechanism, [0, 1], ledger=ledger)
     (charge,) = ledger.charges()
     assert charge.epsilon_nano == 500_000_000
-    assert made.guarantee.epsilon == 0.5
-    assert made.provenance.mechanism == "popularity"
-    assert made.uncertainty is None
-    np.testing.assert_array_equal(made.values[0], made.values[1])
+    assert released.guarantee.epsilon == 0.5
+    assert released.provenance.mechanism == "popularity"
+    assert released.uncertainty is None
+    np.testing.assert_array_equal(released.values[0], released.values[1])
     again = release(graph, mechanism, [0, 1], ledger=ledger)
-    np.testing.assert_array_equal(again.values, made.values)
+    np.testing.assert_array_equal(again.values, released.values)
     folder = release_to(tmp_path / "out", graph, mechanism, [0, 1], noise=NoiseSource.insecure(1))
     np.testing.assert_array_equal(folder.read().values, run(mechanism, graph, [0, 1]))
 
 
 def test_a_mechanism_from_outside_ranks():
-    made = edgeveil.rank(a_graph(), 0, mechanism=Popularity(epsilon=1e6))
-    assert made.top(1)[0][0] == int(np.argmax(a_graph().degrees))
+    ranking = edgeveil.rank(a_graph(), 0, mechanism=Popularity(epsilon=1e6))
+    assert ranking.top(1)[0][0] == int(np.argmax(a_graph().degrees))
 
 
 def test_a_mechanism_from_outside_is_audited():
@@ -373,10 +373,10 @@ def test_a_mechanism_from_outside_is_audited():
 
 
 def test_a_mechanism_from_outside_is_evaluated():
-    found = edgeveil.evaluate(
+    table = edgeveil.evaluate(
         a_graph(60), mechanisms=[Popularity(epsilon=1)], sources=3, k=5, min_degree=1
     )
-    assert "popularity" in {row[0] for row in found.rows()}
+    assert "popularity" in {row[0] for row in table.rows()}
 
 
 # --- Several rounds that all members share ------------------------------------------------------

@@ -201,14 +201,14 @@ class EvidenceThatIsKept(Lists):
     rates: ClassVar = np.ones(3)
 
     def estimate(self, noised, shared, views):
-        made = super().estimate(noised, shared, views)
-        return replace(made, rates=self.rates) if len(made) == 3 else made
+        evidence = super().estimate(noised, shared, views)
+        return replace(evidence, rates=self.rates) if len(evidence) == 3 else evidence
 
 
 class UnevenEvidence(Lists):
     def estimate(self, noised, shared, views):
-        made = super().estimate(noised, shared, views)
-        return replace(made, sums=made.sums[:-1])
+        evidence = super().estimate(noised, shared, views)
+        return replace(evidence, sums=evidence.sums[:-1])
 
 
 class ListsPastTheNoise(Lists):
@@ -219,8 +219,8 @@ class ListsPastTheNoise(Lists):
         return super().shared(graph)
 
     def lists(self, evidence, shared, views, k, candidates=None):
-        made = super().lists(evidence, shared, views, k, candidates)
-        return made._replace(scores=made.scores + SEEN[0].n_edges)
+        suggestions = super().lists(evidence, shared, views, k, candidates)
+        return suggestions._replace(scores=suggestions.scores + SEEN[0].n_edges)
 
 
 class NoLists(Popular):
@@ -305,9 +305,11 @@ WRONG = {
 @pytest.mark.parametrize("cls", WRONG, ids=lambda cls: cls.__name__)
 def test_check_reports_each_broken_mechanism(cls):
     # A claim that is far from its bound hides little: one round and prepush use all of it.
-    how = {"rounds": 1, "prepush": True, "sigma": 1e-3} if issubclass(cls, DPPushFlowCap) else {}
+    options = (
+        {"rounds": 1, "prepush": True, "sigma": 1e-3} if issubclass(cls, DPPushFlowCap) else {}
+    )
     with pytest.raises(ConformanceError, match=WRONG[cls]):
-        check(cls(epsilon=1.0, **how))
+        check(cls(epsilon=1.0, **options))
 
 
 def test_check_passes_sound_mechanisms():

@@ -37,8 +37,8 @@ class Block:
 def blocks_of(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
     return [
-        Block(found["kind"], found["body"], text.count("\n", 0, found.start()) + 2)
-        for found in _FENCE.finditer(text)
+        Block(match["kind"], match["body"], text.count("\n", 0, match.start()) + 2)
+        for match in _FENCE.finditer(text)
     ]
 
 

@@ -30,9 +30,9 @@ def run(name: str, folder: Path) -> str:
 
 def number(text: str, line: str) -> float:
     """The first number that follows the words of a table's line."""
-    found = re.search(rf"^ *{re.escape(line)}\D+([\d.]+)", text, re.MULTILINE)
-    assert found, f"no line {line!r} in\n{text}"
-    return float(found[1])
+    match = re.search(rf"^ *{re.escape(line)}\D+([\d.]+)", text, re.MULTILINE)
+    assert match, f"no line {line!r} in\n{text}"
+    return float(match[1])
 
 
 def test_friend_recommendation(tmp_path):
@@ -52,8 +52,8 @@ def test_private_features(tmp_path):
     pytest.importorskip("sklearn")
     said = run("private_features", tmp_path)
     share = {
-        found[1].strip(): float(found[2])
-        for found in re.finditer(r"^  (.{38}).*?([\d.]+)%", said, re.MULTILINE)
+        match[1].strip(): float(match[2])
+        for match in re.finditer(r"^  (.{38}).*?([\d.]+)%", said, re.MULTILINE)
     }
     assert share["most frequent community"] < 30
     own = share["own friend list, 1,000 dimensions"]
@@ -67,16 +67,16 @@ def test_private_features(tmp_path):
 def test_fraud_ring(tmp_path):
     pytest.importorskip("sklearn")
     said = run("fraud_ring", tmp_path)
-    found = {
+    shares = {
         line[2:42].strip(): float(line.split()[-1])
         for line in said.splitlines()
         if re.search(r" \d+ +[01]\.\d\d$", line)
     }
     # 0.85 to 0.89 and 0.66 to 0.75 were seen, against 0.22 of features alone.
-    assert found["features alone"] < 0.3
-    assert found["classify, epsilon = 2"] > 0.7
-    assert found["own model, private features, epsilon = 2"] > 0.45
-    assert found["own model, exact (not private)"] > 0.9
+    assert shares["features alone"] < 0.3
+    assert shares["classify, epsilon = 2"] > 0.7
+    assert shares["own model, private features, epsilon = 2"] > 0.45
+    assert shares["own model, exact (not private)"] > 0.9
     assert "Not protected: labels, features" in " ".join(said.split())
     assert "0 of 4 is left for everybody" in said
 
@@ -86,8 +86,8 @@ def test_pyg_features(tmp_path):
     said = run("pyg_features", tmp_path)
     assert "torch_geometric" in said
     share = {
-        found[1].strip(): int(found[2])
-        for found in re.finditer(r"^  (.{44})(\d+)%$", said, re.MULTILINE)
+        match[1].strip(): int(match[2])
+        for match in re.finditer(r"^  (.{44})(\d+)%$", said, re.MULTILINE)
     }
     alone, private, exact = share.values()
     assert alone + 20 < private < exact + 5, share

@@ -88,8 +88,8 @@ def test_python_cells_of_the_paper_page_run(tmp_path, monkeypatch):
     names |= {"ev": ev, "graph": graph, "s": 7, "path": "friends.ledger"}
     names["private"] = ev.release(graph, ev.mechanisms.DPPushFlowCap.paper(1.0), [7])
     kinds = "|".join(kind.__name__ for kind in ev.mechanisms.MECHANISMS)
-    found = cells_of_the_page_for_readers(rf"(?:ev\.\w+[.(]|(?:{kinds})[.(])")
-    cells = [cell for cell in found if "plot" not in cell and "(epsilon," not in cell]
+    all_cells = cells_of_the_page_for_readers(rf"(?:ev\.\w+[.(]|(?:{kinds})[.(])")
+    cells = [cell for cell in all_cells if "plot" not in cell and "(epsilon," not in cell]
     assert len(cells) >= 25
     for cell in cells:
         if "release(graph, mechanism" not in cell:
@@ -124,12 +124,12 @@ def test_pages_say_member_price_and_charge():
     """One word for one thing; only the page that translates old names has them."""
     old = re.compile(r"\b(recipients?|spend(s|ing)?|spent)\b", re.IGNORECASE)
     pages = [README, *DOCS.rglob("*.md")]
-    found = {
+    old_words = {
         page.name: sorted({word[0].lower() for word in old.finditer(page.read_text("utf-8"))})
         for page in pages
         if page.name != "upgrading.md"
     }
-    assert {name: words for name, words in found.items() if words} == {}
+    assert {name: words for name, words in old_words.items() if words} == {}
 
 
 def test_wrong_output_on_a_page_is_found(tmp_path, monkeypatch):

@@ -119,7 +119,7 @@ def test_the_numbers_of_the_readme_are_the_measured_ones(mean):
 
 def test_readme_classification_table_equals_results():
     with (ROOT / "results/classification/results.csv").open(newline="") as file:
-        found = {
+        means = {
             (r["mechanism"], float(r["epsilon"])): float(r["mean"])
             for r in csv.DictReader(file)
             if (r["dataset"], r["metric"], r["scope"]) == ("Amherst", "accuracy", "60% labelled")
@@ -130,9 +130,9 @@ def test_readme_classification_table_equals_results():
     assert len(rows) == 3
     for row in rows:
         epsilon, *cells = [float(cell) for cell in row.strip("|").split("|")]
-        measured = [found[name, epsilon] for name in names]
+        measured = [means[name, epsilon] for name in names]
         assert cells == pytest.approx(measured, abs=0.0051)
-    alone, exact = found["features alone", 0], found["exact sums (not private)", math.inf]
+    alone, exact = means["features alone", 0], means["exact sums (not private)", math.inf]
     said = f"features alone {alone:.2f}, all edges without privacy {exact:.2f}".replace(" 0.", " .")
     assert said in (ROOT / "README.md").read_text("utf-8")
 

@@ -113,14 +113,14 @@ def work(given: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         good = Path(folder, "good")
         good.mkdir()
-        made = samples(good)
+        good_files = samples(good)
         for number in range(given.first, given.first + given.count):
             rng = random.Random(f"{given.seed} {number}")
             kind = rng.choice(kinds)
             tell("try", number, kind)
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 os.chdir(place)
-                case = make_case(kind, made, Path(place), rng)
+                case = make_case(kind, good_files, Path(place), rng)
                 if given.only is not None:
                     tell("words", case.words)
                     for path in case.inputs:

@@ -61,41 +61,41 @@ SLOW = {"demo", "evaluate", "audit"}
 
 def samples(folder: Path) -> dict[str, Path]:
     """Write one good file of each kind; gives kind -> path."""
-    made = {
+    files = {
         kind: folder / f"good.{kind}"
         for kind in ("csv", "tsv", "txt", "csv.gz", "mtx", "mtx.gz", "mat", "parquet", "toml")
     }
-    made |= {"graph": folder / "good.graph", "ledger": folder / "good.ledger"}
-    made |= {"nodes": folder / "nodes.txt"}
-    made["csv"].write_text(f"follower,followed\n{EDGES}")
-    made["tsv"].write_text(EDGES.replace(",", "\t"))
-    made["txt"].write_text(NUMBERS)
-    made["nodes"].write_text(NODES)
-    made["csv.gz"].write_bytes(gzip.compress(EDGES.encode(), mtime=0))
-    made["mtx"].write_text(MTX)
-    made["mtx.gz"].write_bytes(gzip.compress(MTX.encode(), mtime=0))
-    made["toml"].write_text(TOML)
-    _write_tables(made)
+    files |= {"graph": folder / "good.graph", "ledger": folder / "good.ledger"}
+    files |= {"nodes": folder / "nodes.txt"}
+    files["csv"].write_text(f"follower,followed\n{EDGES}")
+    files["tsv"].write_text(EDGES.replace(",", "\t"))
+    files["txt"].write_text(NUMBERS)
+    files["nodes"].write_text(NODES)
+    files["csv.gz"].write_bytes(gzip.compress(EDGES.encode(), mtime=0))
+    files["mtx"].write_text(MTX)
+    files["mtx.gz"].write_bytes(gzip.compress(MTX.encode(), mtime=0))
+    files["toml"].write_text(TOML)
+    _write_tables(files)
     with quiet():
-        assert main(["convert", str(made["csv"]), str(made["graph"])]) == 0
-        assert main(["ledger", "create", str(made["ledger"]), "--epsilon", "4"]) == 0
-        spend = ["rank", str(made["csv"]), "--source", "bob", "--epsilon", "1"]
-        assert main([*spend, "--ledger", str(made["ledger"])]) == 0
-    return made
+        assert main(["convert", str(files["csv"]), str(files["graph"])]) == 0
+        assert main(["ledger", "create", str(files["ledger"]), "--epsilon", "4"]) == 0
+        spend = ["rank", str(files["csv"]), "--source", "bob", "--epsilon", "1"]
+        assert main([*spend, "--ledger", str(files["ledger"])]) == 0
+    return files
 
 
-def _write_tables(made: dict[str, Path]) -> None:
+def _write_tables(files: dict[str, Path]) -> None:
     import polars as pl
     import scipy.io
     import scipy.sparse as sp
 
     pairs = [line.split(",") for line in EDGES.split()]
     pl.DataFrame({"a": [p[0] for p in pairs], "b": [p[1] for p in pairs]}).write_parquet(
-        made["parquet"]
+        files["parquet"]
     )
     ends = np.array([line.split() for line in NUMBERS.splitlines()], dtype=int)
     half = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(5, 5))
-    scipy.io.savemat(made["mat"], {"network": sp.csc_matrix(half + half.T)})
+    scipy.io.savemat(files["mat"], {"network": sp.csc_matrix(half + half.T)})
 
 
 def damage(content: bytes, rng: random.Random) -> bytes:

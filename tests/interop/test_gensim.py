@@ -19,13 +19,13 @@ def embedded(**rest) -> ev.Release:
 
 
 def test_word2vec_text_is_loaded_exactly_by_gensim(tmp_path):
-    made = embedded()
-    made.to_word2vec(tmp_path / "karate.txt")
+    embeddings = embedded()
+    embeddings.to_word2vec(tmp_path / "karate.txt")
     vectors = KeyedVectors.load_word2vec_format(tmp_path / "karate.txt")
-    assert vectors.index_to_key == [str(node) for node in made.sources]
-    np.testing.assert_array_equal(vectors.vectors, made.values.astype(np.float32))
+    assert vectors.index_to_key == [str(node) for node in embeddings.sources]
+    np.testing.assert_array_equal(vectors.vectors, embeddings.values.astype(np.float32))
     double = KeyedVectors.load_word2vec_format(tmp_path / "karate.txt", datatype=np.float64)
-    np.testing.assert_array_equal(double.vectors, made.values)
+    np.testing.assert_array_equal(double.vectors, embeddings.values)
 
 
 def test_gensim_finds_members_of_the_same_club(tmp_path):
@@ -37,9 +37,9 @@ def test_gensim_finds_members_of_the_same_club(tmp_path):
 
 
 def test_word2vec_file_of_seeded_noise_warns_not_private(tmp_path):
-    made = embedded(noise=ev.NoiseSource.insecure(0))
+    embeddings = embedded(noise=ev.NoiseSource.insecure(0))
     with pytest.warns(UserWarning, match="karate.txt cannot say: NOT PRIVATE") as caught:
-        made.to_word2vec(tmp_path / "karate.txt")
+        embeddings.to_word2vec(tmp_path / "karate.txt")
     assert caught[0].filename == __file__
     assert len(KeyedVectors.load_word2vec_format(tmp_path / "karate.txt")) == 34
 
@@ -47,11 +47,11 @@ def test_word2vec_file_of_seeded_noise_warns_not_private(tmp_path):
 @pytest.mark.parametrize("odd", ["an n", "an\nn", "ann\t", "ann\u2003", "", "a\x85b", "a\u2028b"])
 def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
     graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(["bob", odd, "cem"]))
-    made = ev.embed(graph, dimension=4)
+    embeddings = ev.embed(graph, dimension=4)
     with pytest.raises(
         ev.errors.ParameterError, match="cannot hold an id that is empty or has white"
     ):
-        made.to_word2vec(tmp_path / "e.txt")
+        embeddings.to_word2vec(tmp_path / "e.txt")
     assert not list(tmp_path.iterdir())
 
 
@@ -63,6 +63,6 @@ def test_odd_ids_without_white_space_come_back(tmp_path):
 
 
 def test_scores_are_no_embeddings(tmp_path):
-    made = ev.rank(ev.as_graph(KARATE), 0, epsilon=1.0)
+    ranking = ev.rank(ev.as_graph(KARATE), 0, epsilon=1.0)
     with pytest.raises(ev.errors.ParameterError, match=r"embed\(\) makes embeddings"):
-        made.to_word2vec(tmp_path / "e.txt")
+        ranking.to_word2vec(tmp_path / "e.txt")

@@ -66,17 +66,17 @@ def test_networkit_numbers_come_back_as_rows():
 @pytest.mark.parametrize("make", [sp.csr_array, sp.coo_matrix, sp.csc_array])
 def test_scipy_scores_are_rows_of_a_matrix(make):
     matrix = make(nx.to_scipy_sparse_array(NUMBERED, nodelist=range(34), weight=None))
-    made = ev.release(
+    released = ev.release(
         ev.as_graph(matrix), ev.mechanisms.TwoHop(epsilon=50.0), range(34), noise=SEEDED
     )
-    scores = made.to_numpy()
+    scores = released.to_numpy()
     assert scores.shape == matrix.shape
     # Friends score higher than strangers, on the whole: rows and columns are where they belong.
     friends = matrix.toarray() > 0
     strangers = ~friends & ~np.eye(34, dtype=bool)
     assert scores[friends].mean() > 3 * scores[strangers].mean()
     scores[0, 0] = 7.0  # the user's own copy
-    assert made.values[0, 0] != 7.0
+    assert released.values[0, 0] != 7.0
 
 
 def test_an_edge_index_gives_features_for_every_node():

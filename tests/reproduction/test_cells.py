@@ -21,16 +21,16 @@ def _run(folder, stop_at=None):
             raise KeyboardInterrupt
         return {"value": i / 3}
 
-    found = [cells.get(f"cell {i}", lambda i=i: compute(i)) for i in range(6)]
-    return found, calls
+    values = [cells.get(f"cell {i}", lambda i=i: compute(i)) for i in range(6)]
+    return values, calls
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         _run(tmp_path / "a", stop_at=3)
-    found, calls = _run(tmp_path / "a")
+    values, calls = _run(tmp_path / "a")
     assert calls == [3, 4, 5]
-    assert found == _run(tmp_path / "b")[0]
+    assert values == _run(tmp_path / "b")[0]
     assert _run(tmp_path / "a")[1] == []
 
 
@@ -40,9 +40,9 @@ def test_incomplete_last_line_is_dropped(tmp_path):
     whole = path.read_bytes()
     for cut in (3, 1):
         path.write_bytes(whole[:-cut])
-        found, calls = _run(tmp_path)
+        values, calls = _run(tmp_path)
         assert calls == [5]
-        assert [f["value"] for f in found] == [i / 3 for i in range(6)]
+        assert [f["value"] for f in values] == [i / 3 for i in range(6)]
 
 
 def test_other_settings_have_another_file(tmp_path):
@@ -60,9 +60,9 @@ def test_a_fresh_value_is_what_a_later_run_reads(tmp_path):
 
 
 def test_arrays_are_read_back_unchanged(tmp_path):
-    made = Cells(tmp_path, SETTINGS).array("x", lambda: np.arange(4.0))
+    first = Cells(tmp_path, SETTINGS).array("x", lambda: np.arange(4.0))
     again = Cells(tmp_path, SETTINGS)
-    assert np.array_equal(again.array("x", lambda: np.zeros(0)), made)
+    assert np.array_equal(again.array("x", lambda: np.zeros(0)), first)
     next(tmp_path.glob("*.npy")).unlink()
     assert again.array("x", lambda: np.ones(2)).tolist() == [1, 1]
 

@@ -26,9 +26,9 @@ def _separable(n=200):
 
 def test_separable_labels_are_learned():
     labels, embedding = _separable()
-    found = classify(embedding, sp.csr_array(labels), seed=1)
-    assert found.micro > 0.99
-    assert found.macro > 0.99
+    f1 = classify(embedding, sp.csr_array(labels), seed=1)
+    assert f1.micro > 0.99
+    assert f1.macro > 0.99
 
 
 def test_a_sparse_embedding_gives_what_the_same_dense_one_does():
@@ -49,9 +49,9 @@ def test_f1_by_hand():
     truth = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool)
     scores = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     # Given: {0, 2}, {2}, {1}. Right: 2 of 4 given and 4 true.
-    found = f1_scores(scores, truth)
-    assert found.micro == pytest.approx(0.5)
-    assert found.macro == pytest.approx(np.mean([2 / 3, 0, 2 / 3]))
+    f1 = f1_scores(scores, truth)
+    assert f1.micro == pytest.approx(0.5)
+    assert f1.macro == pytest.approx(np.mean([2 / 3, 0, 2 / 3]))
 
 
 def test_labels_that_nobody_or_everybody_has_do_no_harm():
@@ -68,8 +68,8 @@ def test_the_majority_is_predicted_as_often_as_labels_are_held():
 
 
 def test_a_split_uses_every_node_once():
-    known, asked = split_nodes(101, train=0.5, seed=3)
-    assert sorted([*known, *asked]) == list(range(101))
-    assert abs(len(known) - len(asked)) <= 1
+    training, testing = split_nodes(101, train=0.5, seed=3)
+    assert sorted([*training, *testing]) == list(range(101))
+    assert abs(len(training) - len(testing)) <= 1
     with pytest.raises(ParameterError, match="share"):
         split_nodes(10, train=1.0)

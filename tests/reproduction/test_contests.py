@@ -31,16 +31,16 @@ def graph():
 )
 def test_repeated_rows_are_those_of_the_releases(graph, mechanism):
     given = [graph, mechanism, [3, 77, 150], 2, NOISE]
-    for (rows, _), (made, _) in zip(repeated_rows(*given), releases(*given), strict=True):
-        assert np.array_equal(rows, made)
+    for (rows, _), (released, _) in zip(repeated_rows(*given), releases(*given), strict=True):
+        assert np.array_equal(rows, released)
 
 
 @pytest.mark.parametrize("kind", [DPPushFlowCap, DPInstantEmbedding])
 @pytest.mark.parametrize("options", [{"prepush": True}, {"model": "public", "sigma": 1e-3}])
 def test_noise_on_exact_rows_equals_the_mechanism(graph, kind, options):
     mechanism, sources = kind(epsilon=0.7, **options), [0, 5, 9]
-    known = kind(epsilon=3.0, **options).exact_rows(graph, np.array(sources))
-    rows = with_noise(graph, mechanism, known, sources, NOISE.derive("rows"))
+    exact = kind(epsilon=3.0, **options).exact_rows(graph, np.array(sources))
+    rows = with_noise(graph, mechanism, exact, sources, NOISE.derive("rows"))
     assert np.array_equal(rows, rows_of(mechanism, graph, sources, NOISE))
 
 

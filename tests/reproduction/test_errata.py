@@ -132,15 +132,15 @@ def test_e2_clique_without_edge_is_as_printed_off_the_source(D):
 @cache
 def graphs_with_min_degree(n: int, D: int) -> tuple[list[tuple[int, int]], dict[int, np.ndarray]]:
     pairs = list(itertools.combinations(range(n), 2))
-    found = {}
+    graphs = {}
     for code in range(2 ** len(pairs)):
         A = np.zeros((n, n))
         for k, (i, j) in enumerate(pairs):
             if code >> k & 1:
                 A[i, j] = A[j, i] = 1
         if A.sum(1).min() >= D:
-            found[code] = A
-    return pairs, found
+            graphs[code] = A
+    return pairs, graphs
 
 
 def pushed(A: np.ndarray, alpha: float, rounds: int) -> np.ndarray:
@@ -232,8 +232,8 @@ def test_e6_sigma_of_one_millionth_needs_degree_six_thousand():
 
 def test_e7_k_coordinates_exceed_the_bound_k_times_as_often():
     n, k = 10_000, 256
-    one = 1 / n  # P[|Y| > b ln n]
-    assert 1 - (1 - one) ** k > 250 * one
+    single = 1 / n  # P[|Y| > b ln n]
+    assert 1 - (1 - single) ** k > 250 * single
     corrected = math.exp(-math.log(n * k))
     assert 1 - (1 - corrected) ** k <= 1 / n
 

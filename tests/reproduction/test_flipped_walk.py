@@ -26,8 +26,8 @@ def graph():
 def test_joint_walk_of_all_sources_equals_edge_flipping(graph, epsilon):
     mechanism, sources = EdgeFlipping(epsilon=epsilon), [3, 77, 150, 299]
     [(rows, _)] = flipped_rows(graph, mechanism, sources, 1, NOISE)
-    made = release(graph, mechanism, sources, noise=NOISE.derive("repeat", 0))
-    assert np.abs(rows - made.values).sum(axis=1).max() <= 4 * mechanism.tol
+    released = release(graph, mechanism, sources, noise=NOISE.derive("repeat", 0))
+    assert np.abs(rows - released.values).sum(axis=1).max() <= 4 * mechanism.tol
 
 
 def test_all_pairs_is_exact_pagerank_up_to_float32(graph):

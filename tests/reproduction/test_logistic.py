@@ -69,12 +69,12 @@ def test_a_cell_of_figure_2_has_the_f1_of_scikit_learn(paper_data):
     everybody, noise = range(graph.n_nodes), NoiseSource.insecure(0)
     rows = rows_of(NonPrivate(tol=1e-4), graph, everybody, noise)
     embedding = instant_embedding(rows, hash_nodes(graph.nodes, 256))
-    known, asked = split_nodes(graph.n_nodes)
-    scores = np.full((len(asked), truth.shape[1]), -np.inf)
-    for label in np.flatnonzero(truth[known].any(axis=0)):
+    training, testing = split_nodes(graph.n_nodes)
+    scores = np.full((len(testing), truth.shape[1]), -np.inf)
+    for label in np.flatnonzero(truth[training].any(axis=0)):
         model = LogisticRegression(solver="newton-cholesky", tol=1e-6)
-        model.fit(embedding[known], truth[known, label])
-        scores[:, label] = model.decision_function(embedding[asked])
-    theirs, ours = f1_scores(scores, truth[asked]), classify(embedding, data.labels)
+        model.fit(embedding[training], truth[training, label])
+        scores[:, label] = model.decision_function(embedding[testing])
+    theirs, ours = f1_scores(scores, truth[testing]), classify(embedding, data.labels)
     assert ours.micro == pytest.approx(theirs.micro, abs=5e-4)
     assert ours.macro == pytest.approx(theirs.macro, abs=5e-4)

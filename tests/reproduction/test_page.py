@@ -271,7 +271,7 @@ def test_suggestions_in_words():
     friends = [d for d in dict.fromkeys(r.dataset for r in hits) if d != "BlogCatalog"]
     assert len(friends) == 4
     first = {"50-200 friends": 0.25, "20-50 friends": 0.5, "5-20 friends": 1.0}  # who gains
-    one, popular = [], []
+    private, popular = [], []
     for scope, start in first.items():
         lines = in_percent(hits, friends, scope, epsilons)
         gain = lines[:, epsilons.index(start) : -1] > lines[:, -1:]
@@ -279,7 +279,7 @@ def test_suggestions_in_words():
         if start > 0.25:
             assert not (lines[:, epsilons.index(start / 2)] > lines[:, -1]).all()
         mean = lines.mean(axis=0)
-        one.append(f"{round(mean[2], -1):.0f} %")  # other noise moves it by a few points
+        private.append(f"{round(mean[2], -1):.0f} %")  # other noise moves it by a few points
         popular.append(f"{mean[-1]:.0f} %")
 
     def listed(words):
@@ -287,10 +287,10 @@ def test_suggestions_in_words():
 
     _holds(
         "docs/reproduction.md",
-        f"At ε = 1 they find about {listed(one)} of what common friends find without privacy (mean "
-        f"of the networks; popularity {listed(popular)}).",
+        f"At ε = 1 they find about {listed(private)} of what common friends find without privacy "
+        f"(mean of the networks; popularity {listed(popular)}).",
     )
-    few, some, many = (words.removesuffix(" %") for words in reversed(one))
+    few, some, many = (words.removesuffix(" %") for words in reversed(private))
     _holds(
         "README.md",
         f"**private lists** at epsilon 1 find about {many} for members with 50 to 200 friends, "

@@ -169,13 +169,13 @@ def _expected(share, trials):
     return pytest.approx(share, abs=5 * math.sqrt(share * (1 - share) / trials))
 
 
-def _check_laplace_distances(found, scale, n):
+def _check_laplace_distances(distances, scale, n):
     """All n coordinates within scale ln(n / delta), but for a share delta of the rows."""
     for delta in (0.5, 0.1):
-        far = (found > scale * math.log(n / delta)).mean()
+        far = (distances > scale * math.log(n / delta)).mean()
         assert far <= delta
         # Not by luck: it is the share that independent Laplace variables of this scale give.
-        assert far == _expected(1 - (1 - delta / n) ** n, found.size)
+        assert far == _expected(1 - (1 - delta / n) ** n, distances.size)
 
 
 @pytest.mark.parametrize("model", ["joint", "public"])
@@ -184,12 +184,12 @@ def test_corollary_4_6_accuracy_of_the_released_capped_flow(model):
     graph, epsilon = GRAPHS["dense"], 2.0
     n, sigma = graph.n_nodes, _threshold_sigma(graph, model)
     options = {"epsilon": epsilon, "model": model, "rounds": ROUNDS, "bound": "paper"}
-    found = _distances(graph, DPPushFlowCap(sigma=sigma, **options), 40)
-    _check_laplace_distances(found, sigma / epsilon, n)
+    distances = _distances(graph, DPPushFlowCap(sigma=sigma, **options), 40)
+    _check_laplace_distances(distances, sigma / epsilon, n)
     # The degree is needed: at a sigma for which it is too low, no row is that accurate.
     low = sigma / 100
-    found = _distances(graph, DPPushFlowCap(sigma=low, **options), 1)
-    assert found.min() > low / epsilon * math.log(n / 0.1)
+    distances = _distances(graph, DPPushFlowCap(sigma=low, **options), 1)
+    assert distances.min() > low / epsilon * math.log(n / 0.1)
 
 
 @pytest.mark.parametrize("model", ["joint", "public"])
@@ -201,8 +201,8 @@ def test_corollary_d_1_accuracy_of_the_released_uncapped_flow(model):
     mechanism = DPPushFlow(
         epsilon=epsilon, promised_min_degree=least, model=model, rounds=ROUNDS, bound="paper"
     )
-    found = _distances(graph, mechanism, 40)
-    _check_laplace_distances(found, sensitivity / epsilon, graph.n_nodes)
+    distances = _distances(graph, mechanism, 40)
+    _check_laplace_distances(distances, sensitivity / epsilon, graph.n_nodes)
 
 
 def _choices(graph, sigma, epsilon, repeats):
@@ -255,8 +255,8 @@ def test_theorem_j_1_accuracy_and_sparsity_of_sparse_releases(model):
     gamma = 6 * sigma * math.log(n) / epsilon
     options = {"epsilon": epsilon, "model": model, "rounds": ROUNDS, "bound": "paper"}
     mechanism = DPSparsePPR(sigma=sigma, **options)
-    found = _distances(graph, mechanism, repeats)
-    assert (found > 2 * gamma).mean() <= 2 / n
+    distances = _distances(graph, mechanism, repeats)
+    assert (distances > 2 * gamma).mean() <= 2 / n
     entries = np.array(
         [
             np.count_nonzero(release(graph, mechanism, range(n), noise=NOISE.derive(i)).values, 1)
@@ -267,7 +267,7 @@ def test_theorem_j_1_accuracy_and_sparsity_of_sparse_releases(model):
     assert 1 < entries.mean() < n, "neither nothing nor everything is chosen"
     # It is no empty statement: a fiftieth of the distance holds for no row, and where the degree
     # is too low for sigma, neither does the distance.
-    assert found.min() > gamma / 25
+    assert distances.min() > gamma / 25
     low = DPSparsePPR(sigma=sigma / 100, **options)
     assert _distances(graph, low, 1).min() > 2 * gamma / 100
 

@@ -114,13 +114,13 @@ def _attributed(data):
 
 
 def _at(results, mechanism, metric, epsilon=None, scope="all"):
-    [found] = [
+    [result] = [
         r
         for r in results
         if (r.mechanism, r.metric, r.scope) == (mechanism, metric, scope)
         and (epsilon is None or r.epsilon == epsilon)
     ]
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -176,18 +176,18 @@ def test_embeddings_are_measured_as_in_figure2(whole):
         ("instant-embedding", 10.0),
     ):
         for metric in ("micro-F1 x 100", "macro-F1 x 100"):
-            here, there = (_at(found, label, metric, epsilon) for found in (ours, paper))
+            here, there = (_at(results, label, metric, epsilon) for results in (ours, paper))
             assert (here.mean, here.low, here.high) == (there.mean, there.low, there.high)
 
 
 def test_wider_hash_of_own_list_loses_less_accuracy(whole):
     results, _ = whole("embeddings")
     metric = "micro-F1 x 100"
-    found = [_at(results, own_list_of(width), metric) for width in (32, 64, None)]
-    means = [r.mean for r in found]
+    by_width = [_at(results, own_list_of(width), metric) for width in (32, 64, None)]
+    means = [r.mean for r in by_width]
     assert means == sorted(means)
     assert means[-1] > _at(results, "majority labels", metric).mean + 10
-    assert all(r.epsilon == 0 and r.repeats == 2 for r in found)
+    assert all(r.epsilon == 0 and r.repeats == 2 for r in by_width)
 
 
 def test_classification_has_every_method_on_the_same_nodes(whole):
