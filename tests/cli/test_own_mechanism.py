@@ -57,7 +57,7 @@ class Vectors(Scores):
 
 class Lists(Scores):
     name = "outside-lists"
-    output = "suggestions"
+    output = "lists"
 
     def fit_shared(self, noised, nodes):
         return fit_popularity(noised[0].values[0], noised[0].scale)
@@ -70,7 +70,7 @@ class Lists(Scores):
 
 
 class NoLists(Scores):
-    output = "suggestions"
+    output = "lists"
 
 
 class Needs(Scores):

@@ -123,7 +123,7 @@ def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_members: 
     assert rows.dtype == np.float64
     width = mechanism.dimension if mechanism.output == "embeddings" else graph.n_nodes
     assert rows.shape == (n_members, width)
-    if mechanism.output == "suggestions":  # NaN: nothing is stored about this node
+    if mechanism.output == "lists":  # NaN: nothing is stored about this node
         assert not np.isinf(rows).any()
     else:
         assert np.isfinite(rows).all()
@@ -297,7 +297,7 @@ def test_epsilon_in_the_supported_range_works(mechanism, tmp_path):
     for epsilon in [1e-9, 1, 50, np.float64(0.1), np.float32(0.1), np.int64(2)]:
         at = dataclasses.replace(mechanism, epsilon=epsilon)
         released = release(graph, at, [0, 7])
-        if mechanism.output == "suggestions":
+        if mechanism.output == "lists":
             assert np.isfinite(values_of(released)).all()
         else:
             check_rows(at, released.values, graph, 2)
@@ -339,7 +339,7 @@ def test_noise_of_two_sources_is_not_the_same(mechanism):
     # In a cycle all nodes look alike: rows differ by a shift, and by their noise.
     n = 16
     graph = graph_of_pairs(n, [(v, (v + 1) % n) for v in range(n)])
-    if mechanism.output == "suggestions":
+    if mechanism.output == "lists":
         first, second = run(mechanism, graph, [0, 1])
         assert not np.array_equal(first, np.roll(second, -1), equal_nan=True)
     elif mechanism.output == "scores":
@@ -548,7 +548,7 @@ def test_crash_keeps_the_charge_and_retry_the_same_noise(mechanism, tmp_path):
     released = release(graph, finished, [0, 4], ledger=Ledger.open(path))
     np.testing.assert_array_equal(kept[0], lost[0])
     np.testing.assert_array_equal(lost[0], lost[1])
-    if mechanism.output != "suggestions":
+    if mechanism.output != "lists":
         np.testing.assert_array_equal(released.values, lost[0])
     (charge,) = Ledger.open(path).charges()
     assert charge.released
@@ -572,7 +572,7 @@ def test_string_ids_work_with_every_mechanism():
     for mechanism in INSTANCES.values():
         released = release(graph, mechanism, ["1", "source"], noise=NoiseSource.insecure(1))
         assert released.sources == ("1", "source")
-        if mechanism.output == "suggestions":
+        if mechanism.output == "lists":
             assert {line.node for line in released.for_member("1")} <= set(names) - {"1"}
         else:
             np.testing.assert_array_equal(released.values, run(mechanism, graph, [3, 1]))

@@ -177,7 +177,7 @@ class OneRowForAll(Popular):
 class Lists(Popular):
     """Right, and small: the most popular people for everybody."""
 
-    output = "suggestions"
+    output = "lists"
 
     def fit_shared(self, noised, nodes):
         return lists.fit_popularity(noised[0].values[0], noised[0].scale)
@@ -224,7 +224,7 @@ class ListsPastTheNoise(Lists):
 
 
 class NoLists(Popular):
-    output = "suggestions"
+    output = "lists"
 
     def estimate(self, noised, shared, views):
         return Lists.estimate(self, noised, shared, views)

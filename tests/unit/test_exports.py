@@ -171,5 +171,5 @@ def test_a_csv_file_is_its_owners_and_is_not_read_back(tmp_path):
 
 def test_the_label_is_plain_data_without_the_rows():
     label = SCORES.to_pandas().attrs["edgeveil"]
-    assert set(label) == {"format", "kind", "guarantee", "statement", "provenance"}
+    assert set(label) == {"format", "output", "guarantee", "statement", "provenance"}
     assert isinstance(SCORES.to_pandas(), pd.DataFrame)

@@ -42,7 +42,7 @@ GUARANTEE = {
     "not_protected": "",
 }
 PROVENANCE = ["mechanism", "parameters", "version", "noise", "ledger", "created", "lists"]
-LABEL = ["kind", "guarantee", "statement", "provenance"]
+LABEL = ["output", "guarantee", "statement", "provenance"]
 SEEDED = NoiseSource.insecure(1)
 
 
@@ -204,7 +204,7 @@ def test_release_files_are_pinned(tmp_path):
     assert list(written) == ["edgeveil", "columns"]
     assert list(written["columns"]) == columns
     assert list(label) == ["sources", "format", *LABEL]
-    assert (label["sources"], label["format"], label["kind"]) == ([0, 4], 2, "nodes")
+    assert (label["sources"], label["format"], label["output"]) == ([0, 4], 2, "scores")
     assert label["guarantee"] == GUARANTEE
     assert list(label["provenance"]) == PROVENANCE
     assert columns_of(tmp_path / "r.parquet") == {
@@ -218,7 +218,7 @@ def test_release_folder_is_pinned(tmp_path):
     folder = ev.release_to(tmp_path / "out", a_graph(), TwoHop(epsilon=1.0), [0, 4], noise=SEEDED)
     manifest = json.loads((folder.path / "release.json").read_text())
     assert list(manifest) == ["format", "rows", *LABEL, "parts"]
-    assert (manifest["format"], manifest["rows"], manifest["kind"]) == (1, 2, "nodes")
+    assert (manifest["format"], manifest["rows"], manifest["output"]) == (1, 2, "scores")
     assert manifest["guarantee"] == GUARANTEE
     assert list(manifest["provenance"]) == PROVENANCE
     [part] = manifest["parts"]
@@ -237,7 +237,7 @@ def test_suggestions_files_are_pinned(tmp_path):
     label, columns = written["edgeveil"], written["columns"]
     assert list(label) == ["members", "friends", "k", "format", *LABEL]
     assert (label["members"], label["friends"], label["k"]) == ([0, 4], [6, 6], 3)
-    assert (label["format"], label["kind"]) == (2, "suggestions")
+    assert (label["format"], label["output"]) == (2, "lists")
     assert label["provenance"]["lists"] == {"k": 3, "candidates": "all"}
     assert columns["member"] == [0, 0, 0, 4, 4, 4]
     assert columns["rank"] == [1, 2, 3] * 2
@@ -267,7 +267,7 @@ def test_predictions_files_are_pinned(tmp_path):
         *("classes", "blocks", "noise_scale", "weights", "n_labelled", "n_trained", "n_validated"),
         *("threshold", "quality", "format", *LABEL),
     ]
-    assert (label["format"], label["kind"]) == (2, "predictions")
+    assert (label["format"], label["output"]) == (2, "predictions")
     assert list(label["weights"]) == [
         *("prior", "sums", "shares", "matrices", "bias", "scales", "units", "noise"),
     ]

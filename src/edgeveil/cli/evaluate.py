@@ -177,7 +177,7 @@ def _mechanisms(
     for name, kind in kinds.items():
         fields = fields_of(kind)
         own = {option: value for option, value in chosen.items() if option in fields}
-        usual = EPSILONS["suggestions" if kind.output == "suggestions" else "rankings"]
+        usual = EPSILONS["suggestions" if kind.output == "lists" else "rankings"]
         make = partial(make_mechanism, name, None, settings=settings, **own)
         losses = (epsilons or usual) if "epsilon" in fields else [None]
         mechanisms += [make(epsilon=loss) for loss in losses]

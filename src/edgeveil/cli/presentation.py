@@ -178,7 +178,7 @@ def print_price(job: ReleaseJob, style: Format) -> None:
         if price.pooled_left_nano is not None:
             nano = price.pooled_needs_nano, price.pooled_left_nano
             due.append((together, nano[0] / 10**9, nano[1] / 10**9))
-    noun = "member" if request.mechanism.output == "suggestions" else "source"
+    noun = "member" if request.mechanism.output == "lists" else "source"
     print_table(
         ["for_whom", "epsilon", "left_before", "left_after"],
         [(*row, _rest(*row[1:])) for row in due],

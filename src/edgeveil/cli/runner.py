@@ -34,7 +34,7 @@ from edgeveil.series.suggesting import SeriesJob, prepare_lists
 _ROWS = {
     "scores": "ranking",
     "embeddings": "embedding",
-    "suggestions": "list",
+    "lists": "list",
     "predictions": "prediction",
 }
 NOTHING = "nothing was charged"

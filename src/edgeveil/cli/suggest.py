@@ -55,7 +55,7 @@ def suggest(
         raise ParameterError("a folder of parts and --per-member do not go together")
     chosen = make_mechanism(
         mechanism,
-        "suggestions",
+        "lists",
         settings=settings,
         epsilon=lists.epsilon,
         directed=releasing.directed == "keep" or None,

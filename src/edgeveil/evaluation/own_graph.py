@@ -268,7 +268,7 @@ def prepare_evaluation(
     else:
         if any(value is not None for value in data.values()):
             raise ParameterError(f"labels and features are for classification, not {protocol}")
-        output = "suggestions" if protocol == "suggestions" else "scores"
+        output = "lists" if protocol == "suggestions" else "scores"
         if other := [m.name for m in listed or () if m.output != output]:
             raise ParameterError(f"{other[0]} gives no {output}, which {protocol} are measured by")
     if listed is not None and epsilons is not None:

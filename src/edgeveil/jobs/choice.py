@@ -177,7 +177,7 @@ def mechanism_for_lists(
         if epsilon is None:
             raise ParameterError(SAY_EPSILON)
         return Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
-    if check_mechanism(mechanism).output != "suggestions":
+    if check_mechanism(mechanism).output != "lists":
         raise ParameterError(f"{mechanism.name} gives {mechanism.output}, not lists")
     if knows_followers:
         raise ParameterError("knows_followers is for the default mechanism; give it to yours")

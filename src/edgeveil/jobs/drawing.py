@@ -245,7 +245,7 @@ def draw_charged(
 def _parts(request: ReleaseRequest, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
     """Split the sources into parts; a worker takes one part at a time."""
     size = rows_at_once(request.width, _PART_BYTES)
-    if request.mechanism.output == "suggestions":
+    if request.mechanism.output == "lists":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
         yield tuple(indices[first : first + size].tolist())

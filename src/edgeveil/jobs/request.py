@@ -93,7 +93,7 @@ class ReleaseRequest:
         """Numbers in a row, for suggestions at most; public."""
         if self.mechanism.output == "scores":
             return self.graph.n_nodes
-        if self.mechanism.output == "suggestions":
+        if self.mechanism.output == "lists":
             return 2 * STORED  # the stored evidence of a member, and the list made of it
         return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
@@ -184,7 +184,7 @@ class ReleaseRequest:
     @cached_property
     def lists_made(self) -> dict[str, Any]:
         """The parameters of the lists, as plain public data; empty for other kinds of rows."""
-        if self.mechanism.output != "suggestions":
+        if self.mechanism.output != "lists":
             return {}
         k, candidates = self.lists
         options = {"k": int(k), "candidates": "all"}
@@ -292,7 +292,7 @@ def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> 
     """Take the options of lists out of all options; look up ids before anything is charged."""
     names = ("k", "candidates", "exclude")
     list_options = {name: given.pop(name) for name in names if name in given}
-    if list_options and check_mechanism(mechanism).output != "suggestions":
+    if list_options and check_mechanism(mechanism).output != "lists":
         raise ParameterError(
             f"{next(iter(list_options))} is for lists; {mechanism.name} makes none"
         )

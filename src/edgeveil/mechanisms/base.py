@@ -365,7 +365,7 @@ def check_published(mechanism: Mechanism) -> None:
 
 def lacking(kind: type[Mechanism]) -> list[str]:
     """What its author has forgotten."""
-    needs_lists = kind.output == "suggestions" and kind.lists is Mechanism.lists
+    needs_lists = kind.output == "lists" and kind.lists is Mechanism.lists
     gives_nothing = kind.estimate is Mechanism.estimate and kind.measure is Mechanism.measure
     return [
         *(["a `theorem`"] if not hasattr(kind, "theorem") else []),

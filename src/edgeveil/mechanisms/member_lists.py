@@ -63,7 +63,7 @@ class Suggest(Mechanism):
     """
 
     name = "suggest"
-    output = "suggestions"
+    output = "lists"
     when_to_use = "the default for suggestions: whom a member may know"
     theorem = "docs/theory/suggestions.md"
 

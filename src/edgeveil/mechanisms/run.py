@@ -225,14 +225,14 @@ def rows_after(
     """The rows, given the shared part; `noise` is the release's key for rows."""
     groups = groups_of(mechanism, graph.n_nodes, len(sources))
     rows = [make_rows(mechanism, graph, shared, sources[group], noise)[0] for group in groups]
-    return Evidence.joined(rows) if mechanism.output == "suggestions" else np.concatenate(rows)
+    return Evidence.joined(rows) if mechanism.output == "lists" else np.concatenate(rows)
 
 
 def groups_of(mechanism: Mechanism, n_nodes: int, count: int) -> list[slice]:
     """Split this many sources into groups whose rows are computed at once."""
     if count == 0:
         raise ParameterError("sources must name at least one node, got none")
-    size = _LISTS if mechanism.output == "suggestions" else rows_at_once(n_nodes)
+    size = _LISTS if mechanism.output == "lists" else rows_at_once(n_nodes)
     return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 
 

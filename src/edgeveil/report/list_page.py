@@ -145,12 +145,12 @@ def member_lists(
 ) -> list[MemberList]:
     """Released lists; with the graph also lists without privacy, and marks of right names."""
     kinds = {release.output for release in releases}
-    if not kinds <= {"scores", "suggestions"}:
+    if not kinds <= {"scores", "lists"}:
         raise ParameterError("a page shows suggestions and rankings: embeddings have no order")
     members = dict.fromkeys(m for release in releases for m in release.sources)
     if graph is None:
         return [_released(r, name, m) for m in members for r in releases if m in r.sources]
-    exact = resource_allocation(graph) if kinds == {"suggestions"} else pagerank(graph)
+    exact = resource_allocation(graph) if kinds == {"lists"} else pagerank(graph)
     popular, nouns = popularity(graph), _nouns_of(releases)
     lists = []
     for member in members:

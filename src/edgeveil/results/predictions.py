@@ -395,7 +395,7 @@ class Predictions(Tabular):
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Predictions:
         """The inverse of `labelled`."""
-        if output_of(label["kind"]) != "predictions":
+        if output_of(label) != "predictions":
             raise InputError("a release of another kind")
         classes, blocks = tuple(NodeSet.of(label["classes"])), tuple(label["blocks"])
         nodes = NodeSet.of(table["node"])

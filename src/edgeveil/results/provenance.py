@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
 
-OutputKind = Literal["scores", "embeddings", "suggestions", "predictions"]
-
-# Names in files of what a release holds
-KINDS: dict[OutputKind, str] = {
-    "scores": "nodes",
-    "embeddings": "dimensions",
-    "suggestions": "suggestions",
-    "predictions": "predictions",
-}
+OutputKind = Literal["scores", "embeddings", "lists", "predictions"]
 
 
-def output_of(kind: str) -> OutputKind:
-    """What a release holds, from its name in files."""
-    for output, word in KINDS.items():
-        if word == kind:
-            return output
-    raise InputError(f"there is no release of {kind!r}")
+def output_of(label: Mapping[str, Any]) -> OutputKind:
+    """What a release holds, from its label; InputError if there is no such thing."""
+    output = label["output"]
+    if output not in get_args(OutputKind):
+        raise InputError(f"there is no release of {output!r}")
+    return output  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +61,9 @@ class Metadata(NamedTuple):
 
 
 def label_of(output: OutputKind, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
-    """The label of released values: kind, guarantee and provenance, as plain data."""
+    """The label of released values: output, guarantee and provenance, as plain data."""
     return {
-        "kind": KINDS[output],
+        "output": output,
         "guarantee": guarantee.as_dict(),
         "statement": str(guarantee),
         "provenance": asdict(provenance),

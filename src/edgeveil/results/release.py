@@ -367,7 +367,7 @@ class Release(Tabular):
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
         """The inverse of `labelled`. Columns are found by name, in any order."""
-        output = output_of(label["kind"])
+        output = output_of(label)
         sources = tuple(NodeSet.of(label["sources"]))
         if output == "scores":
             columns = NodeSet.of(table["node"])

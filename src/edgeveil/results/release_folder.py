@@ -65,7 +65,7 @@ def file_of(result: Result) -> bytes:
 
 def read_result(path: Path, output: OutputKind) -> Result:
     """Read a file of rows, or of lists."""
-    return Suggestions.read(path) if output == "suggestions" else Release.read(path)
+    return Suggestions.read(path) if output == "lists" else Release.read(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class ReleaseFolder:
                 raise InputError(f"{folder} was written by another version of edgeveil")
             return cls(
                 path=folder,
-                output=output_of(manifest["kind"]),
+                output=output_of(manifest),
                 **metadata_of(manifest)._asdict(),
                 parts=tuple(PartFile(**part) for part in manifest["parts"]),
             )

@@ -147,8 +147,8 @@ class Suggestions(Tabular):
 
     @property
     def output(self) -> OutputKind:  # type: ignore[override]
-        """What this release holds: "suggestions"."""
-        return "suggestions"
+        """What this release holds: "lists"."""
+        return "lists"
 
     def in_words(self, words: Nouns | str | None) -> Suggestions:
         """The same lists with other nouns in reasons and remarks; nothing else changes.
@@ -364,7 +364,7 @@ class Suggestions(Tabular):
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
         """The inverse of `labelled`; lines may be in any order."""
-        if output_of(label["kind"]) != "suggestions":
+        if output_of(label) != "lists":
             raise InputError("a release of another kind")
         members = NodeSet.of(label["members"])
         at, rank = members.indices(list(table["member"])), np.asarray(table["rank"])

@@ -88,7 +88,7 @@ class StoredLists:
             (number, "series", part.members, file_of(part))
             for number, part in enumerate(self.parts(k, progress))
         )
-        return ReleaseFolder.write(folder, "suggestions", *metadata, files)
+        return ReleaseFolder.write(folder, "lists", *metadata, files)
 
     def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
         """Write one file per member to a new folder, which appears only when it is complete."""

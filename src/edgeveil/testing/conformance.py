@@ -304,8 +304,8 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
         if not array.flags.writeable:
             array.flags.writeable = True
         # Rows of evidence are parts of one array; rows of an array may be views of one row.
-        array[: len(array) if mechanism.output == "suggestions" else 1] = -1
-    if mechanism.output != "suggestions":
+        array[: len(array) if mechanism.output == "lists" else 1] = -1
+    if mechanism.output != "lists":
         _require(_same(first[0][1:], copies[0][1:]), "rows of one call share memory")
     _require(all(map(_same, arrays(), copies)), "rows share memory with the shared part")
 
@@ -345,7 +345,7 @@ def _no_error_on(words: str) -> Iterator[None]:
 
 def _check_rows(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
     """Rows have the shape that the engine allocates, and finite values."""
-    if mechanism.output == "suggestions":
+    if mechanism.output == "lists":
         _check_evidence(mechanism, rows, graph, words)
         return
     of_scores = mechanism.output == "scores"

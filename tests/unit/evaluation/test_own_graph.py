@@ -138,7 +138,7 @@ def test_what_mechanisms_give_decides_what_is_measured():
         .columns[2]
         .startswith("recall")
     )
-    with pytest.raises(ParameterError, match="two-hop gives no suggestions"):
+    with pytest.raises(ParameterError, match="two-hop gives no lists"):
         evaluate(GRAPH, mechanisms=[Suggest(epsilon=1), TwoHop(epsilon=1)], protocol="suggestions")
 
 

@@ -101,7 +101,7 @@ def test_laplace_statistic_copies_and_calibrates_for_its_width():
     [
         (type("Bare", (OnceForAll,), {}), "needs a `theorem` and a method `estimate` or `measure`"),
         (type("Silent", (OnceForAll,), {"theorem": "x"}), "needs a method `estimate` or `measure`"),
-        (type("NoLists", (DPDegrees2,), {"output": "suggestions"}), "needs a method `lists`"),
+        (type("NoLists", (DPDegrees2,), {"output": "lists"}), "needs a method `lists`"),
     ],
 )
 def test_what_a_mechanism_needs_is_said(kind, told):
