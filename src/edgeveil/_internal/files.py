@@ -55,21 +55,49 @@ def move(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def new_folder(place: Path, *, make_room: Callable[[], object] = lambda: None) -> Iterator[Path]:
+def new_folder(place: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A private folder to fill under another name; it appears at `place` when it is complete.
 
-    `make_room` is called just before that. After an error nothing is left.
+    What is there stays until then, and is only replaced if `overwrite` says so (OSError otherwise,
+    unless it is empty). After an error nothing is left.
     """
     place = place.resolve()
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
+    # named before it is created, so that an interrupt at any time can remove it
+    unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(8)}")
     try:
         unfinished.mkdir(mode=0o700)
         yield unfinished
-        make_room()
-        move(unfinished, place)
+        if place.exists() and not overwrite:
+            place.rmdir()  # fails unless it is empty
+        replace_folder(unfinished, place)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        remove_folder(unfinished)
+
+
+def replace_folder(new: Path, place: Path) -> None:
+    """Move a finished folder to its place, durably; what is there comes back after an error."""
+    old = new.with_name(f"{new.name}.old")
+    try:
+        if place.exists():
+            place.rename(old)
+        move(new, place)
+    except BaseException:
+        if not place.exists() and old.exists():
+            old.rename(place)
+        raise
+    finally:
+        if place.exists():
+            remove_folder(old)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, if it is there, also if Ctrl-C is pressed meanwhile, once."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -24,7 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import flush, write_atomically, write_note
+from edgeveil._internal.files import (
+    flush,
+    remove_folder,
+    replace_folder,
+    write_atomically,
+    write_note,
+)
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph._csr import (
@@ -47,8 +53,6 @@ from edgeveil.graph.saved import (
     describe_folder,
     is_private_folder,
     locked,
-    remove_folder,
-    replace_folder,
     save_array,
 )
 
@@ -152,7 +156,7 @@ def build_graph(
     try:
         with build.locked_folder():
             build.run()
-            replace_folder(build.folder, path)
+            replace_folder(build.folder / "new", path)
             remove_folder(build.folder)
     except KeyboardInterrupt as interrupt:
         raise KeyboardInterrupt(

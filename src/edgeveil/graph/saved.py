@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -26,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import flush, is_own_folder, sha256_of, sync_folder
+from edgeveil._internal.files import flush, is_own_folder, new_folder, sha256_of, sync_folder
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import UNKNOWN, Graph, ReadReport
 from edgeveil.graph.nodes import NodeSet
@@ -70,26 +68,19 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
     """
     path = Path(path)
     check_target(path, overwrite)
-    # named before it is created, so that an interrupt at any time can remove it
-    work = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    arrays = {"indptr": graph.indptr, "indices": graph.indices, **graph.nodes.arrays}
+    kind, first_seen = graph.nodes.kind, graph.first_seen
+    if first_seen is not None:
+        arrays["first_seen"] = first_seen
+    dated, directed, n = first_seen is not None, graph.directed, graph.n_nodes
     try:
-        work.mkdir(mode=0o700)
-        new = work / "new"
-        new.mkdir(mode=0o700)
-        arrays = {"indptr": graph.indptr, "indices": graph.indices, **graph.nodes.arrays}
-        kind, first_seen = graph.nodes.kind, graph.first_seen
-        if first_seen is not None:
-            arrays["first_seen"] = first_seen
-        dated, directed, n = first_seen is not None, graph.directed, graph.n_nodes
-        for name in _names_of(kind, first_seen=dated):
-            save_array(new / f"{name}.npy", arrays[name])
-        describe_folder(new, kind, n, graph.read_report, directed=directed, first_seen=dated)
-        replace_folder(work, path)
+        with new_folder(path, overwrite=overwrite) as new:
+            for name in _names_of(kind, first_seen=dated):
+                save_array(new / f"{name}.npy", arrays[name])
+            describe_folder(new, kind, n, graph.read_report, directed=directed, first_seen=dated)
     except OSError as error:
         reason = error.strerror or "the disk refused"
         raise EdgeveilError(f"the graph was not saved in {path}: {reason}") from error
-    finally:
-        remove_folder(work)
     return path
 
 
@@ -105,28 +96,6 @@ def check_target(path: Path, overwrite: bool) -> None:
         raise ParameterError(f"{path} exists and is no saved graph; nothing was written") from error
     if not overwrite:
         raise ParameterError(f"{path} exists; --overwrite replaces it (in Python overwrite=True)")
-
-
-def replace_folder(work: Path, path: Path) -> None:
-    """Rename ``work/new`` to `path`; a graph that is there already is moved away first."""
-    try:
-        if path.exists():
-            path.rename(work / "old")
-        (work / "new").rename(path)
-    except BaseException:
-        if not path.exists() and (work / "old").exists():
-            (work / "old").rename(path)
-        raise
-    sync_folder(path.parent)
-
-
-def remove_folder(work: Path) -> None:
-    """Remove a work folder, also if Ctrl-C is pressed meanwhile, once."""
-    try:
-        shutil.rmtree(work, ignore_errors=True)
-    except KeyboardInterrupt:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
 
 
 def is_private_folder(folder: Path) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -110,13 +109,7 @@ class ReleaseFolder:
         """
         place = path.resolve()
 
-        def make_room() -> None:
-            if place.exists() and overwrite:
-                shutil.rmtree(place)
-            elif place.exists():
-                place.rmdir()  # fails unless empty: nothing is replaced
-
-        with new_folder(place, make_room=make_room) as unfinished:
+        with new_folder(place, overwrite=overwrite) as unfinished:
             written = []
             for number, batch, sources, file in parts:
                 name = part_name(number, batch)

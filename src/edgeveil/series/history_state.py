@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import sync_folder, write_note
+from edgeveil._internal.files import remove_folder, sync_folder, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import UNKNOWN, Graph, ReadReport
 from edgeveil.graph.nodes import NodeSet
@@ -37,7 +37,6 @@ from edgeveil.graph.saved import (
     locked,
     open_array,
     open_graph,
-    remove_folder,
     save_array,
 )
 from edgeveil.series.merging import Rows, write_rows

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import sync_folder, write_atomically, write_note
+from edgeveil._internal.files import remove_folder, sync_folder, write_atomically, write_note
 from edgeveil.errors import LedgerError
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph.saved import is_private_folder, locked, remove_folder
+from edgeveil.graph.saved import is_private_folder, locked
 
 SHARD = 1 << 16  # nodes in a file
 _FORMAT = 1

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgeveil._internal import files
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import saved as folder
 from edgeveil.graph.graph import Graph
@@ -99,7 +100,13 @@ def test_a_saved_graph_is_for_its_owner_only(saved):
 # -- whole or not at all ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failing", ["save_array", "sync_folder", "sha256_of", "replace_folder"])
+@pytest.mark.parametrize(
+    ("module", "failing"),
+    [
+        *((folder, name) for name in ("save_array", "sync_folder", "sha256_of")),
+        *((files, name) for name in ("replace_folder", "move")),
+    ],
+)
 @pytest.mark.parametrize(
     ("failure", "seen"),
     [
@@ -107,11 +114,11 @@ def test_a_saved_graph_is_for_its_owner_only(saved):
         (OSError(errno.ENOSPC, "No space left on device"), EdgeveilError),
     ],
 )
-def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, failing, failure, seen):
+def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, module, failing, failure, seen):
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(folder, failing, fail)
+    monkeypatch.setattr(module, failing, fail)
     with pytest.raises(seen):
         save_graph(GRAPHS["str"], tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
@@ -144,18 +151,19 @@ def test_a_disk_that_takes_all_but_the_end_is_noticed(tmp_path, room):
     assert done.returncode == (0 if room == 231 else 9)
 
 
-@pytest.mark.parametrize("failing_rename", [1, 2])
-def test_a_replacement_that_fails_keeps_the_old_graph(saved, monkeypatch, failing_rename):
+@pytest.mark.parametrize(("owner", "step"), [(Path, "rename"), (files, "move")])
+def test_a_replacement_that_fails_keeps_the_old_graph(saved, monkeypatch, owner, step):
+    """Moving the old graph away, and the new one to its place."""
     calls = []
-    rename = Path.rename
+    original = getattr(owner, step)
 
-    def fail_once(self: Path, target: Path) -> Path:
-        calls.append(self)
-        if len(calls) == failing_rename:
+    def fail_once(source: Path, target: Path) -> Path | None:
+        calls.append(source)
+        if len(calls) == 1:
             raise KeyboardInterrupt
-        return rename(self, target)
+        return original(source, target)
 
-    monkeypatch.setattr(Path, "rename", fail_once)
+    monkeypatch.setattr(owner, step, fail_once)
     with pytest.raises(KeyboardInterrupt):
         save_graph(GRAPHS["int"], saved, overwrite=True)
     monkeypatch.undo()

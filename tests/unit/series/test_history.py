@@ -273,7 +273,7 @@ def test_edges_to_a_returned_member_have_no_first_seen(tmp_path):
 
 def test_forget_names_files_that_cannot_be_removed(history, monkeypatch):
     history.add(SECOND)
-    monkeypatch.setattr(state, "remove_folder", lambda work: None)
+    monkeypatch.setattr(state, "remove_folder", lambda folder: None)
     with pytest.raises(EdgeveilError, match=r"old files cannot be removed: delete .*state-"):
         history.forget("dan")
     monkeypatch.undo()
