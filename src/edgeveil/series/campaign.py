@@ -133,12 +133,13 @@ def current_series(
     LedgerError
         If the folder does not hold the series that the ledger knows.
     """
-    if not is_series(ledger, label):
+    fingerprint = ledger.fingerprint(label) or ""
+    if not fingerprint.startswith(SERIES):
         return None
     place = SeriesFolder(series_folder(ledger, label, folder))
     path = place.path / "history"
     history = History.open(path) if (path / "history.json").exists() else None
-    if history is None or ledger.fingerprint(label) != f"{SERIES}{history.identity}":
+    if history is None or fingerprint != f"{SERIES}{history.identity}":
         raise LedgerError(
             f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "
             "that does, restore it, or renew the series (edgeveil ledger renew)"
@@ -169,12 +170,12 @@ def series_to_refresh(
         If its series has other parameters.
     """
     whose = label or "this graph"
-    if ledger.fingerprint(label) is not None and not is_series(ledger, label):
+    current = current_series(ledger, label, folder)
+    if current is None and ledger.fingerprint(label) is not None:
         raise LedgerError(
             f"lists of {whose} were made one by one. Use another label for the series, or "
             "restart this label, which charges all members anew: edgeveil ledger renew"
         )
-    current = current_series(ledger, label, folder)
     if current is not None and current.mechanism != mechanism:
         parameters = parameters_of(mechanism)
         differs = (
