@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from experiments.cells import Cells
 from experiments.figures import draw_to_file
 from experiments.results import write_machine_facts, write_results

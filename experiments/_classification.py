@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.estimate.hashing import hash_nodes
-from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours

@@ -27,7 +27,7 @@ from edgeveil.estimate.classification import (
     from_features,
 )
 from edgeveil.estimate.public import NodeData
-from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet

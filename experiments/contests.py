@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from edgeveil.cli.output import counting
-from edgeveil.evaluation.ranking import Contender, Measured, Scores, measure_contest
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.contest import Contender, Measured, Scores, measure_contest
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from experiments.cells import Cells
 

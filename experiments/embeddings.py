@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph, social_network
 from edgeveil.mechanisms import OwnListEmbedding
 from edgeveil.mechanisms.run import rows_of

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgeveil.evaluation.ranking import Contender, RandomOrder
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.contest import Contender, RandomOrder
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import EdgeFlipping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

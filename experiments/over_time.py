@@ -21,6 +21,7 @@ from edgeveil.evaluation.hits import (
     hits_of_lists,
     members_by_degree,
 )
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.evaluation.over_time import (
     BASE,
     BASE_ONLY,
@@ -31,7 +32,6 @@ from edgeveil.evaluation.over_time import (
     hits_of_series,
     simulate_series,
 )
-from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph.datasets import LabelledGraph, social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet

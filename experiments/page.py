@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from edgeveil.evaluation.ranking import choose_sources
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.contest import choose_sources
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.jobs import rank
 from edgeveil.report import PageData

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgeveil.evaluation.ranking import choose_sources
-from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.contest import choose_sources
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.flow import push_flow_cap
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.graph.graph import Graph

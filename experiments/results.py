@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 
 __all__ = ["read_results", "write_machine_facts", "write_results"]
 

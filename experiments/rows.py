@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.evaluation.ranking import releases
+from edgeveil.evaluation.contest import releases
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap
 from edgeveil.mechanisms.base import Mechanism, Rows

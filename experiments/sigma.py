@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from edgeveil.evaluation.contest import choose_sources
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.evaluation.metrics import top_k_metrics
-from edgeveil.evaluation.ranking import choose_sources
-from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.graph.graph import Graph

@@ -16,7 +16,7 @@ from edgeveil.evaluation.hits import (
     group_name,
     measure_suggestions,
 )
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.mechanisms import Suggest
 from experiments.cells import Cells

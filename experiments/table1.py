@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from experiments.cells import Cells
 

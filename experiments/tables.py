@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from edgeveil.evaluation.measurements import Result
 from edgeveil.evaluation.over_time import BASE, POPULARITY, SERIES
-from edgeveil.evaluation.results import Result
 from experiments.classification import (
     ALONE,
     AP,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.flow import personalized_pagerank, push_flow_cap
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet

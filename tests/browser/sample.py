@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.report import ListedNode, MemberList, PageData
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)

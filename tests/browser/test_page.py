@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pytest
 
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.report import ListedNode, MemberList, PageData
 from tests.browser.sample import EPSILONS, TOP, sample_page
 

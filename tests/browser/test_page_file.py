@@ -16,7 +16,7 @@ import pytest
 
 import edgeveil.report
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.report import ListedNode, MemberList, PageData, render_page, write_page
 from tests.browser.sample import sample_page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.evaluation.ranking import choose_sources, measure_ranking, releases
+from edgeveil.evaluation.contest import choose_sources, measure_ranking, releases
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet

@@ -18,7 +18,7 @@ from edgeveil.cli.report import EPSILONS, measured
 
 if TYPE_CHECKING:
     from edgeveil.evaluation.hits import HiddenEdges
-    from edgeveil.evaluation.results import Result
+    from edgeveil.evaluation.measurements import Result
     from edgeveil.graph.nodes import NodeId
     from edgeveil.report import MemberList
 

@@ -93,8 +93,8 @@ def evaluate(
         Replace a figure that exists.
     """
     from edgeveil.cli.reading import check_out, read_and_say
+    from edgeveil.evaluation.measurements import load_matplotlib
     from edgeveil.evaluation.own_graph import prepare_evaluation
-    from edgeveil.evaluation.results import load_matplotlib
 
     place = graph or over_time
     if place is None or (graph is not None and over_time is not None):

@@ -20,7 +20,7 @@ from edgeveil.results.nouns import FRIENDS
 
 if TYPE_CHECKING:
     from edgeveil.cli.runner import Run
-    from edgeveil.evaluation.results import Result
+    from edgeveil.evaluation.measurements import Result
     from edgeveil.graph.nodes import NodeId
     from edgeveil.jobs import ReleaseJob
     from edgeveil.series.campaign import Current

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.classification import Outcome, choose_roles, converse
 from edgeveil.estimate.quality import Quality, measure
-from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs import prepare

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from edgeveil._internal.flat_rows import starts_of
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Lists
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.evaluation.metrics import hits_at_k
-from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs import release

@@ -35,7 +35,7 @@ from edgeveil.evaluation.hits import (
     popularity,
     with_entries,
 )
-from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest

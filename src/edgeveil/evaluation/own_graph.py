@@ -14,6 +14,7 @@ from edgeveil._internal.checks import check_choice, check_int
 from edgeveil._internal.notebook import html_card, html_table
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.accuracy import ACCURACY, ALL, PRECISION, measure_classification
+from edgeveil.evaluation.contest import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.hits import (
     ALIKE,
     ALL_GROUPS,
@@ -22,9 +23,8 @@ from edgeveil.evaluation.hits import (
     default_mechanisms,
     measure_suggestions,
 )
+from edgeveil.evaluation.measurements import Result, draw
 from edgeveil.evaluation.over_time import measure_history
-from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
-from edgeveil.evaluation.results import Result, draw
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs.request import graph_of
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
@@ -167,7 +167,7 @@ def evaluate(
     share of lists that are mostly popular names.
 
     ``rankings``, the protocol of the paper: Recall@k and NDCG@k against exact PageRank, in three
-    scopes (see `edgeveil.evaluation.ranking`). For comparison: two floors.
+    scopes (see `edgeveil.evaluation.contest`). For comparison: two floors.
 
     ``classification``: hide a fifth of the labels, four times over, and count how many of them
     `edgeveil.classify` predicts. For comparison: the same with exact sums, and without the graph.

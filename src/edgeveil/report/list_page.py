@@ -16,7 +16,7 @@ from edgeveil.evaluation.hits import (
     popularity,
     resource_allocation,
 )
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Ledger

@@ -25,7 +25,7 @@ from typing import Any
 
 from edgeveil._internal.files import write_atomically
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.measurements import Result
 
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
 # U+2028 and U+2029 among them, are escaped by ensure_ascii.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.results import estimate
+from edgeveil.evaluation.measurements import estimate
 
 
 def _coverage(source_spread, repeat_spread, shared):

@@ -30,8 +30,8 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import strangers
+from edgeveil.evaluation.measurements import Estimate, Result, estimate
 from edgeveil.evaluation.metrics import top_k_metrics
-from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Asking, LocalViews, Mechanism, Rows

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.metrics import top_k_metrics
-from edgeveil.evaluation.ranking import (
+from edgeveil.evaluation.contest import (
     Measured,
     RandomOrder,
     choose_sources,
     measure_ranking,
     releases,
 )
+from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph.datasets import social_network
 from edgeveil.jobs import release

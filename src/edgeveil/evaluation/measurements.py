@@ -74,7 +74,7 @@ class Result:
     epsilon : float or None
         Privacy loss; ``inf`` without protection, None where it has no meaning.
     metric, scope : str
-        The number's name, and over what it was taken; see `edgeveil.evaluation.ranking`.
+        The number's name, and over what it was taken; see `edgeveil.evaluation.contest`.
     mean, low, high : float
         The number and its 95 % interval.
     n_sources, repeats : int
