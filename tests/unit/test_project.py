@@ -109,3 +109,8 @@ def test_wheel_and_sdist_have_what_belongs_into_them(tmp_path):
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"tests/conftest.py", "docs/theory/index.md", "CHANGELOG.md", "LICENSE"} <= names
+
+
+def test_file_names_of_the_package_occur_once():
+    names = [path.name for path in (ROOT / "src").rglob("*.py") if path.name != "__init__.py"]
+    assert sorted(names) == sorted(set(names))
