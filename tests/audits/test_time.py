@@ -1,4 +1,4 @@
-"""Guessing from samples which history it was: over two calls, and over two snapshots."""
+"""Guessing from samples which history it was: over two calls, and over two generations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one_campaign(graph, seed):
     return np.concatenate([call(graph, shared, noise, PAIR.source) for _ in range(2)])
 
 
-def two_snapshots(graph, seed):
+def two_generations(graph, seed):
     """Two campaigns, each with a draw of its own, on a graph that has not changed."""
     return np.concatenate(
         [
@@ -38,7 +38,7 @@ def two_snapshots(graph, seed):
 
 
 @pytest.mark.parametrize(
-    ("history", "at_least", "at_most"), [(one_campaign, 0.5, 1.0), (two_snapshots, 1.2, 2.0)]
+    ("history", "at_least", "at_most"), [(one_campaign, 0.5, 1.0), (two_generations, 1.2, 2.0)]
 )
 def test_what_can_be_guessed_is_what_was_charged(history, at_least, at_most, record_property):
     first, second = (

@@ -552,7 +552,7 @@ def test_crash_keeps_the_charge_and_retry_the_same_noise(mechanism, tmp_path):
         np.testing.assert_array_equal(released.values, lost[0])
     (charge,) = Ledger.open(path).charges()
     assert charge.released
-    # In another snapshot it is another draw.
+    # In another generation it is another draw.
     ledger.advance()
     release(graph, finished, [0, 4], ledger=ledger)
     assert not np.array_equal(kept[1], kept[0], equal_nan=True)

@@ -1,4 +1,4 @@
-"""Many calls, many snapshots: the exact loss of all that was noised is at most what was charged.
+"""Many calls, many generations: the exact loss of all that was noised is at most what was charged.
 
 Two neighbouring histories run through engine and ledger. In the first world every noised number
 turns out to be the true one, which is an outcome that tells the most; in the second world the

@@ -211,14 +211,14 @@ def test_release_sends_predictions_to_classify(tmp_path):
 
 
 @pytest.mark.parametrize("progress", [None, lambda done, steps: None])
-def test_a_job_runs_on_the_snapshot_of_its_price(tmp_path, progress):
+def test_a_job_runs_in_the_generation_of_its_price(tmp_path, progress):
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=3)
     ev.classify(GRAPH, HALF, epsilon=1.0, ledger=ledger)
     mechanism = classifier(GRAPH, HALF, epsilon=1.0)
     job = prepare(GRAPH, mechanism, ledger=ledger, progress=progress)
     assert job.price.in_ledger.epsilon == 0
     ledger.advance()  # by somebody else, while the price is being confirmed
-    with pytest.raises(LedgerError, match="snapshot 2 was declared"):
+    with pytest.raises(LedgerError, match="generation 2 was declared"):
         job.run()
     assert ledger.account().charged == 1
 

@@ -279,7 +279,7 @@ def test_purpose_and_operator_are_noted_only_if_given(ledger):
     release(GRAPH, CAP, [1], ledger=ledger, label="g")
     first, second = ledger.charges()
     assert (first.note["purpose"], first.note["operator"]) == ("weekly lists", "ann")
-    assert (first.note["mechanism"], first.label, first.snapshot) == ("push-flow-cap", "g", 1)
+    assert (first.note["mechanism"], first.label, first.generation) == ("push-flow-cap", "g", 1)
     assert "0.5" in first.note["parameters"]
     assert not {"purpose", "operator"} & second.note.keys()
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import edgeveil as ev
 from edgeveil.graph.saved import save_graph
 from edgeveil.ledger.chain import chained, digest, first_hash
-from edgeveil.ledger.schema import ChargeRow, Header, ReleaseRow, SnapshotRow
+from edgeveil.ledger.schema import ChargeRow, GenerationRow, Header, ReleaseRow
 from edgeveil.mechanisms import Suggest, TwoHop
 from edgeveil.privacy.noise import NoiseSource, discrete_laplace
 from edgeveil.series.history import History
@@ -108,8 +108,8 @@ def test_ledger_hash_chain_is_pinned():
         *(digest("ann", "bob"), "code", "{}", "2026-01-02T00:00:00+00:00", 0, 5, 5),
     )
     release = ReleaseRow(1, "key", "sha256", "2026-01-03T00:00:00+00:00")
-    snapshot = SnapshotRow(1, "friends", 1, None, "2026-01-04T00:00:00+00:00")
-    rows = {"charges": charge, "releases": release, "snapshots": snapshot}
+    generation = GenerationRow(1, "friends", 1, None, "2026-01-04T00:00:00+00:00")
+    rows = {"charges": charge, "releases": release, "snapshots": generation}
     hashes = {name: chained(row, first_hash(header, name)).hash for name, row in rows.items()}
     assert {name: value[:16] for name, value in hashes.items()} == {
         "charges": "a0aef17cc2056e5e",

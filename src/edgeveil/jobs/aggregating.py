@@ -63,7 +63,7 @@ def aggregate(
 
     Other Parameters
     ----------------
-    ledger, label, snapshot, purpose, operator, noise, engine, progress : optional
+    ledger, label, generation, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`. With a ledger, epsilon is charged once, to everybody, and the
         same call is free.
 

@@ -69,7 +69,7 @@ def classify(
 
     Other Parameters
     ----------------
-    ledger, label, snapshot, purpose, operator, noise, engine, progress : optional
+    ledger, label, generation, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`. With a ledger, epsilon is charged once, to everybody, and the
         noisy sums are stored: the same call is free, and gives the same predictions. The sums are
         computed here, also with an engine for several machines.

@@ -113,7 +113,8 @@ class ChargedRows:
     """Rows with a ledger: each is charged once, before its noise is drawn, and stored.
 
     A release that the budget does not allow as a whole is refused before the first batch. All
-    batches are charged to the snapshot of the price, also if another one is declared meanwhile.
+    batches are charged in the generation of the price; if another one is declared meanwhile, the
+    rest is refused.
     """
 
     task: Task  # after the first charge
@@ -127,7 +128,7 @@ class ChargedRows:
     def batches(self) -> list[Batch]:
         """All batches that hold the rows; missing rows are charged, drawn and stored."""
         stored: list[Batch] = []
-        campaign = replace(self._request.campaign, snapshot=self._price.snapshot)
+        campaign = replace(self._request.campaign, generation=self._price.generation)
         drawn = draw_charged(
             self._request, campaign, self._fit, stored.append, done=self._price.n_stored
         )

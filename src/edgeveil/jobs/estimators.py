@@ -138,8 +138,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
     ledger : Ledger, optional
         The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
         same graph returns the stored release and charges nothing; when the graph has changed,
-        declare a new snapshot (`Ledger.advance`). **Without a ledger every fit draws fresh noise
-        and is not counted**: a grid search makes many releases.
+        declare its next generation (`Ledger.advance`). **Without a ledger every fit draws fresh
+        noise and is not counted**: a grid search makes many releases.
     label : str
         With a ledger: the public name of the graph, if the ledger holds several.
     directed : {"refuse", "ignore"}

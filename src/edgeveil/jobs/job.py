@@ -263,10 +263,11 @@ def release(
         The budget to charge. Without one the release is not counted against any budget.
     label : str
         With a ledger: the public name of the graph, if the ledger holds several. When the graph
-        has changed, declare a new snapshot with `Ledger.advance`; its rows are charged anew.
-    snapshot : int, optional
-        With a ledger: the snapshot number of this graph. Refused if the label's current snapshot
-        has another number.
+        has changed, declare its next generation with `Ledger.advance`, in which rows are charged
+        anew.
+    generation : int, optional
+        With a ledger: the number of the generation that this graph belongs to. Refused if the
+        label's current one has another number.
     skip_exhausted : bool
         With a ledger: leave out members whose budget does not allow a row, instead of refusing
         the whole release, which then has fewer rows (`sources`, `members`). Joint model only.
@@ -292,7 +293,7 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     LedgerError
-        If the graph is not the one of the label's current snapshot.
+        If the graph is not that of the label's current generation.
     """
     return prepare(graph, mechanism, sources, **options).run()
 

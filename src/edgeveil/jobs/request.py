@@ -50,7 +50,7 @@ class Options(TypedDict, total=False):
 
     ledger: Ledger | None
     label: str
-    snapshot: int | None
+    generation: int | None
     skip_exhausted: bool
     purpose: str
     operator: str
@@ -78,7 +78,7 @@ class ReleaseRequest:
     # as in `Options`
     ledger: Ledger | None = None
     label: str = ""
-    snapshot: int | None = None
+    generation: int | None = None
     purpose: str = ""
     operator: str = ""
     noise: NoiseSource | None = None
@@ -215,7 +215,7 @@ class ReleaseRequest:
             label=self.label,
             fingerprint=self.graph.fingerprint,
             code=code_of(self.mechanism),
-            snapshot=self.snapshot,
+            generation=self.generation,
             note={name: words for name, words in note.items() if words},
         )
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from edgeveil._internal.words import counted
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import Charges, expect
+from edgeveil.ledger.generations import all_generations, plain_label
 from edgeveil.ledger.prices import NANO, in_words, to_nano
-from edgeveil.ledger.snapshots import all_snapshots, plain_label
 from edgeveil.ledger.transactions import Transaction
 
 
@@ -34,7 +34,7 @@ class Charge:
     released: bool  # whether its rows are stored
     campaign: str
     label: str
-    snapshot: int
+    generation: int
     n_rows: int
     highest_nano: int  # charged to any one member by then, public releases included
 
@@ -155,10 +155,10 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
         left = in_words(pooled_cap - anybody.pooled_charged_nano)
         pooled += f", {left} left of {in_words(pooled_cap)}"
     lines.append(pooled)
-    current = {plain_label(row.label): row for row in all_snapshots(transaction)}
+    current = {plain_label(row.label): row for row in all_generations(transaction)}
     for row in current.values():
         since = "declared" if row.fingerprint is None else "in use since"
-        lines.append(f"{row.label or 'the graph'}: snapshot {row.number}, {since} {row.created}")
+        lines.append(f"{row.label or 'the graph'}: generation {row.number}, {since} {row.created}")
     count = sum(not is_window(charge) for charge in list_charges(transaction, None, None))
     lines.append(f"{counted(count, 'charge')}, head {charges.head}" if count else "no charges yet")
     return lines

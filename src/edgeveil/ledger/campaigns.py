@@ -1,4 +1,4 @@
-"""Campaigns: rows of one mechanism on one snapshot, each charged once, before it is drawn.
+"""Campaigns: rows of one mechanism in one generation, each charged once, before it is drawn.
 
 All work is done inside a transaction that the caller holds. What adds something needs a writing
 one, so that nothing changes between the check of the budget and the charge.
@@ -22,6 +22,7 @@ from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import Charges, append, expect, now
+from edgeveil.ledger.generations import generation_for, plain_label
 from edgeveil.ledger.prices import (
     MOST_NANO,
     NANO,
@@ -31,7 +32,6 @@ from edgeveil.ledger.prices import (
     price_of_growth,
 )
 from edgeveil.ledger.schema import ChargeRow, ReleaseRow
-from edgeveil.ledger.snapshots import plain_label, snapshot_for
 from edgeveil.ledger.transactions import Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """One mechanism with its parameters, on the current snapshot of a label."""
+    """One mechanism with its parameters, in the current generation of a label."""
 
     identity: str  # of mechanism and parameters: all that rows depend on but the graph
     guarantee: Callable[[int], Guarantee]  # by the number of rows
     label: str = ""  # public name of the graph
-    fingerprint: str = ""  # of the graph; must be the current snapshot's
+    fingerprint: str = ""  # of the graph; must be the current generation's
     code: str = ""  # digest of the code that makes the rows; only the same may finish a batch
     note: Mapping[str, str] = field(default_factory=dict)  # for people: mechanism, purpose
-    snapshot: int | None = None  # if given, it must be the label's current one
+    generation: int | None = None  # if given, it must be the label's current one
 
     def __post_init__(self) -> None:
         check_text("fingerprint", self.fingerprint)
@@ -71,7 +71,7 @@ class Campaign:
 class Price:
     """The price of rows, and what is left before they are charged, in nano-epsilons."""
 
-    snapshot: int
+    generation: int
     n_new: int  # rows that would be charged
     n_open: int  # rows that were charged and are not stored
     n_stored: int  # rows that are stored
@@ -94,7 +94,7 @@ class Price:
 
     @property
     def repeats_left(self) -> float:
-        """How many more at this price fit afterwards (in later snapshots); inf at price 0."""
+        """How many more at this price fit afterwards (in later generations); inf at price 0."""
         both = ((self.left_nano, self.needs_nano), (self.pooled_left_nano, self.pooled_needs_nano))
         counts = [left // needs - 1 for left, needs in both if left is not None and needs]
         return max(0, min(counts)) if counts else math.inf
@@ -171,12 +171,12 @@ class Newcomers(NamedTuple):
 
 
 class CurrentCampaign:
-    """A campaign on the current snapshot of its label, within a transaction.
+    """A campaign in the current generation of its label, within a transaction.
 
     Attributes
     ----------
     key : str
-        Of the campaign on that snapshot.
+        Of the campaign in that generation.
     """
 
     def __init__(
@@ -189,8 +189,8 @@ class CurrentCampaign:
         write: bool = False,
     ) -> None:
         self._transaction, self._ledger, self._campaign = transaction, ledger, campaign
-        self._snapshot = snapshot_for(transaction, campaign, n_members, write=write)
-        identity = [campaign.identity, plain_label(campaign.label), self._snapshot.number]
+        self._generation = generation_for(transaction, campaign, n_members, write=write)
+        identity = [campaign.identity, plain_label(campaign.label), self._generation.number]
         self.key = ledger.key_of(json.dumps(identity))
 
     def shared(self) -> Batch | None:
@@ -219,8 +219,8 @@ class CurrentCampaign:
                 f"some of these rows were charged on {charge.created} by other code (edgeveil "
                 f"{made_by}) and never finished. To finish them without a charge, install that "
                 "version, give the same command once more, and update again. Or leave them out; or "
-                "declare a new snapshot (edgeveil ledger advance; of a series: renew), where all "
-                "are charged anew"
+                "declare a new generation (edgeveil ledger advance; of a series: renew), in which "
+                "all are charged anew"
             )
         stored = run(sql.SECRET_OF_KEY, charge.key)
         expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
@@ -306,7 +306,7 @@ class Request(CurrentCampaign):
                     f"{self._what_is_possible()}"
                 )
         return Price(
-            snapshot=self._snapshot.number,
+            generation=self._generation.number,
             n_new=len(self.new),
             n_open=n_open,
             n_stored=len(self.charged) - n_open,
@@ -370,8 +370,8 @@ class Request(CurrentCampaign):
             key=key,
             campaign=self.key,
             campaign_rows=self._n_rows + len(members),
-            label=self._snapshot.label,
-            snapshot=self._snapshot.number,
+            label=self._generation.label,
+            generation=self._generation.number,
             fingerprint=self._campaign.fingerprint,
             code=self._campaign.code,
             note=self._campaign.note_text,

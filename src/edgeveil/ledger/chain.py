@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.prices import BatchPrice
-from edgeveil.ledger.schema import ChargeRow, Header, ReleaseRow, SnapshotRow
+from edgeveil.ledger.schema import ChargeRow, GenerationRow, Header, ReleaseRow
 from edgeveil.ledger.transactions import Transaction
 
 SECRET_BYTES = 32
-Row = TypeVar("Row", ChargeRow, ReleaseRow, SnapshotRow)
+Row = TypeVar("Row", ChargeRow, ReleaseRow, GenerationRow)
 
 
 def first_hash(header: Header, table: str) -> str:
@@ -191,7 +191,7 @@ def audit(transaction: Transaction) -> Audit:
     public = pooled = greatest = 0
     totals: Counter[str] = Counter()
     rows_of: Counter[str] = Counter()
-    used_snapshots = set()
+    used_generations = set()
     charges = (ChargeRow(*row) for row in transaction.run(sql.GET_CHARGES))
     for charge in _walk(charges, hashes[0], "charge"):
         what = f"charge {charge.seq} was changed"
@@ -210,7 +210,7 @@ def audit(transaction: Transaction) -> Audit:
         expect(running == (public, pooled, greatest), f"{what}: its totals do not fit")
         hashes.append(charge.hash)
         keys.add(charge.key)
-        used_snapshots.add((charge.label, charge.snapshot, charge.fingerprint))
+        used_generations.add((charge.label, charge.generation, charge.fingerprint))
     fits = header.pooled_nano is None or pooled <= header.pooled_nano
     expect(fits and public + greatest <= header.epsilon_nano, "more is charged than the cap allows")
     expect(not transaction.run(sql.ENTRIES_WITHOUT_CHARGE), "a charge is missing")
@@ -220,10 +220,10 @@ def audit(transaction: Transaction) -> Audit:
     expect(released <= keys, "a release has no charge")
     open_keys = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
     expect(open_keys == keys - released, "secrets and open batches do not match")
-    snapshots = (SnapshotRow(*row) for row in transaction.run(sql.GET_SNAPSHOTS))
-    walked = list(_walk(snapshots, first_hash(header, "snapshots"), "snapshot"))
+    generations = (GenerationRow(*row) for row in transaction.run(sql.GET_GENERATIONS))
+    walked = list(_walk(generations, first_hash(header, "snapshots"), "generation"))
     declared = {(row.label, row.number, row.fingerprint) for row in walked}
-    expect(used_snapshots <= declared, "a snapshot is missing")
+    expect(used_generations <= declared, "a generation is missing")
     return Audit(hashes, keys, releases)
 
 

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from edgeveil._internal.notebook import html_pre
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.ledger import accounts, chain, snapshots
+from edgeveil.ledger import accounts, chain, generations
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
 from edgeveil.ledger.accounts import Account, Charge
@@ -47,11 +47,12 @@ Store = SqliteStore | PostgresStore  # both have the same methods
 
 
 class Ledger:
-    """The privacy budget of one graph, over all its snapshots.
+    """The privacy budget of one graph over time.
 
-    The caps apply to all labels and snapshots in the ledger together, because a graph that has
-    changed since yesterday still holds most of yesterday's edges. A copy of a Ledger object is the
-    same ledger; a pickle holds only the location, without any password.
+    The ledger counts the generations of a label's graph: `advance` declares the next one, for a
+    graph that has changed. The caps apply to all labels and generations together, because a graph
+    that has changed since yesterday still holds most of yesterday's edges. A copy of a Ledger
+    object is the same ledger; a pickle holds only the location, without any password.
 
     Use `Ledger.create` or `Ledger.open`, which check whether a ledger exists. ``Ledger(location)``
     checks only on the first call.
@@ -147,35 +148,36 @@ class Ledger:
         """
         return hmac.digest(self._header.ledger_id.encode(), identity.encode(), "sha256").hex()
 
-    def snapshot(self, label: str = "") -> int:
-        """Number of a label's current snapshot; 1 before its first release."""
+    def generation(self, label: str = "") -> int:
+        """Number of a label's current generation; 1 before its first release."""
         with self._transaction() as transaction:
-            return snapshots.current_snapshot(transaction, label).number
+            return generations.current_generation(transaction, label).number
 
     def fingerprint(self, label: str = "") -> str | None:
-        """Fingerprint of the graph of a label's current snapshot; None before its first release."""
+        """The fingerprint of a label's current generation; None before its first release."""
         with self._transaction() as transaction:
-            return snapshots.current_snapshot(transaction, label).fingerprint
+            return generations.current_generation(transaction, label).fingerprint
 
     def last_fingerprint(self, label: str = "") -> str | None:
-        """The fingerprint that a label was last used with, in this snapshot or an earlier one."""
+        """The fingerprint that a label was last used with, in this generation or an earlier one."""
         with self._transaction() as transaction:
-            return snapshots.last_fingerprint(transaction, label)
+            return generations.last_fingerprint(transaction, label)
 
     def advance(
         self, label: str = "", *, check: Callable[[str | None], None] = lambda fingerprint: None
     ) -> int:
-        """Declare a new snapshot of a label's graph, and return its number.
+        """Declare the next generation of a label's graph, and return its number.
 
-        The next release under the label fixes which graph that is; members may have joined or
-        left, but **members who stayed must have kept their id**. If nothing was released from
-        the current snapshot, no new one is declared. Advance by a public schedule: a new snapshot
-        whenever the graph has changed would reveal that it has. `check` is called with the current
-        snapshot's fingerprint (None before its first release) and may raise.
+        In it everything is charged anew. The next release under the label fixes which graph that
+        is; members may have joined or left, but **members who stayed must have kept their id**. If
+        nothing was released in the current generation, no new one is declared. Advance by a public
+        schedule: a new generation whenever the graph has changed would reveal that it has. `check`
+        is called with the current generation's fingerprint (None before its first release) and may
+        raise.
         """
         with self._transaction(write=True) as transaction:
-            check(snapshots.current_snapshot(transaction, label).fingerprint)
-            return snapshots.advance(transaction, label)
+            check(generations.current_generation(transaction, label).fingerprint)
+            return generations.advance(transaction, label)
 
     def charge(self, campaign: Campaign, members: Iterable[str]) -> Charged:
         """Charge the rows that were not charged yet; on return the charge is on disk.
@@ -190,7 +192,7 @@ class Ledger:
         BudgetError
             If a cap would be exceeded; nothing is written.
         LedgerError
-            If the graph is not the current snapshot's, or other code began one of the batches.
+            If the graph is not the current generation's, or other code began one of the batches.
         """
         names = _member_names(members)
         self.folder  # noqa: B018  (refuse before the charge if there is none)
@@ -217,14 +219,14 @@ class Ledger:
     def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
         """The price of `charge`, and what is left before it; nothing is charged.
 
-        Like `charge`, it refuses a graph that is not the current snapshot's.
+        Like `charge`, it refuses a graph that is not the current generation's.
         """
         names = _member_names(members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).price()
 
     def campaign_key(self, campaign: Campaign) -> str:
-        """The key of a campaign on its label's current snapshot."""
+        """The key of a campaign in its label's current generation."""
         with self._transaction() as transaction:
             return CurrentCampaign(transaction, self, campaign).key
 

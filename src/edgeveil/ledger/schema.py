@@ -8,9 +8,11 @@ The statements are the same text for both (placeholders are written ``?``).
 - ``charge_members``: who has a row in which batch. It holds no amounts: in the joint model every
   member of a batch is charged the batch's epsilon, in the public model nothing.
 - ``releases``: one row for each charge whose artifact is written, chained by hashes.
-- ``snapshots``: which snapshot of a label is the current one (no fingerprint yet), and which graph
-  it turned out to be, chained by hashes.
+- ``snapshots``: the generations of each label: declared (no fingerprint yet), and which graph it
+  turned out to be, chained by hashes.
 - ``secrets``: the secret of each charge that is not released yet. The only rows that are deleted.
+
+The tables say ``snapshot`` for what all else calls a generation; their format has kept the name.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class ChargeRow(NamedTuple):
     key: str  # names the artifact
     campaign: str  # the key of the campaign's first entry
     label: str
-    snapshot: int
+    generation: int  # column ``snapshot``
     fingerprint: str
     model: str
     epsilon_nano: int  # charged to each member (joint), or to everybody (public)
@@ -64,7 +66,7 @@ class ReleaseRow(NamedTuple):
     hash: str = ""
 
 
-class SnapshotRow(NamedTuple):
+class GenerationRow(NamedTuple):
     """A row of table ``snapshots``: declared, and later, with a fingerprint, used."""
 
     seq: int
@@ -135,14 +137,16 @@ CREATE TABLE secrets (
 
 GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; its first column is the format
 
-_CHARGE = ", ".join(ChargeRow._fields)
+_CHARGE = ", ".join(ChargeRow._fields).replace("generation", "snapshot")
 GET_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq"
 CHARGES_AT = f"SELECT {_CHARGE} FROM charges WHERE seq IN ({{}})"
 LAST_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq DESC LIMIT 2"
 CHARGE_OF_KEY = f"SELECT {_CHARGE} FROM charges WHERE key = ?"
 NOTE_OF_KEY = "SELECT note FROM charges WHERE key = ?"
 ROWS_SO_FAR = "SELECT campaign_rows FROM charges WHERE campaign = ? ORDER BY seq DESC LIMIT 1"
-NOTES_OF_SNAPSHOT = "SELECT note FROM charges WHERE label = ? AND snapshot = ? ORDER BY seq LIMIT 1"
+NOTES_OF_GENERATION = (
+    "SELECT note FROM charges WHERE label = ? AND snapshot = ? ORDER BY seq LIMIT 1"
+)
 OPEN_OF_CAMPAIGN = (
     "SELECT seq FROM charges JOIN secrets ON secrets.key = charges.key WHERE campaign = ?"
 )
@@ -175,7 +179,9 @@ TOTALS = (
 GET_RELEASES = "SELECT seq, key, sha256, created, hash FROM releases ORDER BY seq"
 DIGEST_OF_KEY = "SELECT sha256 FROM releases WHERE key = ?"
 
-GET_SNAPSHOTS = "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"
+GET_GENERATIONS = (
+    "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"
+)
 
 SECRET_OF_KEY = "SELECT secret FROM secrets WHERE key = ?"
 KEYS_WITH_SECRET = "SELECT key FROM secrets"

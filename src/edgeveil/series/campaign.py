@@ -13,8 +13,8 @@ from typing import NamedTuple
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.jobs.keys import code_of, describe, parameters_of
 from edgeveil.ledger import Account, Campaign, Ledger
+from edgeveil.ledger.generations import SERIES, plain_label
 from edgeveil.ledger.prices import NANO
-from edgeveil.ledger.snapshots import SERIES, plain_label
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.series.history import History

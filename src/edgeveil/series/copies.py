@@ -15,7 +15,7 @@ from edgeveil._internal.files import write_note
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Charge
-from edgeveil.ledger.snapshots import plain_label
+from edgeveil.ledger.generations import plain_label
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, SeriesManifest, is_damaged
 

@@ -40,7 +40,7 @@ from edgeveil.jobs.drawing import draw_charged, stored_shared
 from edgeveil.jobs.request import Progress, ReleaseRequest, candidates_of, graph_of, ledger_of
 from edgeveil.jobs.tasks import Engine, Local, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.ledger.snapshots import SERIES
+from edgeveil.ledger.generations import SERIES
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import digest_of
@@ -204,7 +204,7 @@ class RefreshJob:
     def price(self) -> RefreshPrice:
         """The price, from public numbers only: of the graph, only the ids are read."""
         ledger, mechanism = self.ledger, self.mechanism
-        generation = ledger.snapshot(self.label)  # first, so that a renewal meanwhile is noticed
+        generation = ledger.generation(self.label)  # first, so that a renewal meanwhile is noticed
         current = series_to_refresh(ledger, self.label, self.folder, mechanism)
         names = [str(node) for node in self.graph.nodes.ids.tolist()]
         newcomers, n_left_out = 0, 0
@@ -259,7 +259,7 @@ class RefreshJob:
         ledger, label = self.ledger, self.label
         place = SeriesFolder(series_folder(ledger, label, self.folder))
         with place.writing(), ledger.session():
-            generation = ledger.snapshot(label)
+            generation = ledger.generation(label)
             if "price" in vars(self) and generation != self.price.generation:
                 raise LedgerError(
                     f"the series of {label or 'this graph'} was renewed since this refresh was "
@@ -410,7 +410,7 @@ class _Refresh:
         # In the entry of the degrees: the snapshot they belong to
         note["first"] = token_of(self.history, self.number)
         campaign = series_campaign(self.job.mechanism, self.history, self.job.label, note)
-        return replace(campaign, snapshot=self.generation)
+        return replace(campaign, generation=self.generation)
 
     @cached_property
     def key(self) -> str:

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from edgeveil._internal.files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.accounts import is_window
-from edgeveil.ledger.snapshots import plain_label
+from edgeveil.ledger.generations import plain_label
 from edgeveil.series import highest_epsilon
 from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.served_series import SeriesLists

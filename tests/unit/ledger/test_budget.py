@@ -184,7 +184,7 @@ def test_a_charge_tells_what_a_report_needs(place, public, joint, reserve):
     note = {"mechanism": "suggest", "purpose": "ünïcode", "operator": "ann"}
     reserve(ledger, "lists", joint(1, "a", "b"), label="friends", note=note, fingerprint="f")
     (charge,) = ledger.charges()
-    assert (charge.note, charge.label, charge.snapshot) == (note, "friends", 1)
+    assert (charge.note, charge.label, charge.generation) == (note, "friends", 1)
     assert (charge.n_rows, charge.fingerprint, charge.released) == (2, "f", False)
     assert charge.created.startswith("20")
     reserve(ledger, "more", joint(1, "b"), label="friends", fingerprint="f")
@@ -342,7 +342,7 @@ releases = st.tuples(
     st.sampled_from(["public", "additive", "shared"]),
     st.lists(names, min_size=1, max_size=4),
     st.integers(0, 8).map(lambda eighths: eighths / 8),
-    st.integers(0, 4).map(lambda n: n == 0),  # whether a new snapshot is declared before
+    st.integers(0, 4).map(lambda n: n == 0),  # whether a new generation is declared before
 )
 
 

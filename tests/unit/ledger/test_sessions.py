@@ -38,12 +38,12 @@ def test_session_ends_with_its_block(tmp_path, opened):
     ledger = ev.Ledger.create(tmp_path / "a.ledger", epsilon=9)
     with ledger.session(), ledger.session():
         opened.clear()
-        ledger.snapshot()
+        ledger.generation()
         ledger.account()
     assert len(opened) == 1
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[0].execute("SELECT 1")
-    ledger.snapshot()
+    ledger.generation()
     assert len(opened) == 2
 
 
@@ -67,19 +67,19 @@ def test_a_file_replaced_within_a_session_is_noticed(tmp_path):
     ledger = ev.Ledger.create(place, epsilon=9)
     ev.Ledger.create(tmp_path / "b.ledger", epsilon=8)
     with ledger.session():
-        ledger.snapshot()
+        ledger.generation()
         shutil.copy(tmp_path / "b.ledger", tmp_path / "c.ledger")
         (tmp_path / "c.ledger").rename(place)
         with pytest.raises(LedgerError, match="another ledger"):
-            ledger.snapshot()
+            ledger.generation()
 
 
 def test_another_thread_has_its_own_connection(tmp_path, opened):
     ledger = ev.Ledger.create(tmp_path / "a.ledger", epsilon=9)
     with ledger.session():
-        ledger.snapshot()
+        ledger.generation()
         opened.clear()
-        thread = threading.Thread(target=ledger.snapshot)
+        thread = threading.Thread(target=ledger.generation)
         thread.start()
         thread.join()
     assert len(opened) == 1

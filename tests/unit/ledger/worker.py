@@ -1,6 +1,6 @@
 """Another process that uses a ledger, and may be told to kill itself on the way.
 
-worker.py LOCATION ARTIFACTS advance POINT           declare a snapshot, SIGKILL at POINT
+worker.py LOCATION ARTIFACTS advance POINT           declare a generation, SIGKILL at POINT
 worker.py LOCATION ARTIFACTS release QUESTION POINT  charge, store all, SIGKILL at POINT
 worker.py LOCATION ARTIFACTS race NAME TRIES         charge until refused; print how often it worked
 worker.py LOCATION ARTIFACTS overlap SEED            ask for overlapping rows; print their values
