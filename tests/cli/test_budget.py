@@ -53,12 +53,12 @@ def test_yes_spends_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
     assert len(ledger.charges()) == 1
 
 
-def test_a_new_snapshot_is_charged_anew(ledger, run):
+def test_a_new_generation_is_charged_anew(ledger, run):
     assert run(RANK).returncode == 0
     assert run("ledger advance f.ledger").stdout == "2\n"
     assert run(RANK).returncode == 0
     assert "stored already" in run(f"{RANK} --dry-run").stderr
-    assert [spend.snapshot for spend in ledger.charges()] == [1, 2]
+    assert [spend.generation for spend in ledger.charges()] == [1, 2]
     refused = run("ledger advance f.ledger another")
     assert refused.returncode == 1
     assert "nothing was released under the label 'another'" in refused.stderr
@@ -99,7 +99,7 @@ def test_a_folder_can_be_written_again_elsewhere_for_nothing(folder, ledger, run
 
 
 @pytest.mark.parametrize("dry", ["", " --dry-run"])
-def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger, run, dry):
+def test_a_changed_graph_is_refused_until_a_generation_is_declared(folder, ledger, run, dry):
     assert run(RANK).returncode == 0
     with (folder / "follows.csv").open("a") as file:
         file.write("erin,alice\n")
@@ -111,7 +111,7 @@ def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger,
     assert len(ledger.charges()) == (1 if dry else 2)
 
 
-def test_missing_node_list_is_named_before_a_new_snapshot(folder, ledger, run):
+def test_missing_node_list_is_named_before_a_new_generation(folder, ledger, run):
     (folder / "members.txt").write_text("alice\nbob\ncarol\ndave\nerin\nfay\n")
     lists = "suggest follows.csv --all --epsilon 1 --ledger f.ledger --out x.csv --overwrite"
     assert run(f"{lists} --nodes members.txt").returncode == 0

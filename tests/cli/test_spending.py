@@ -107,7 +107,7 @@ def test_report_lists_every_spend_with_what_is_known_of_it(used, capsys):
     assert main(["ledger", "report", "friends.ledger", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["members"] for row in rows] == [2, 1]
-    assert [row["snapshot"] for row in rows] == [1, 2]
+    assert [row["generation"] for row in rows] == [1, 2]
     assert [row["purpose"] for row in rows] == ["<b>weekly</b>", ""]
     assert [row["operator"] for row in rows] == ["", "ops"]
     assert [row["epsilon_each"] for row in rows] == [1.0, 0.5]

@@ -54,11 +54,13 @@ def create(
 
 @ledger.command
 def advance(location: LedgerPlace, label: str = "", /) -> None:
-    """Declare a new snapshot of a graph, from which everything is charged anew.
+    """Declare the next generation of a graph, in which everything is charged anew.
 
-    Members may have joined or left. Members who stayed must have kept their id.
-    Follow a public schedule: a snapshot that is declared when the graph has
-    changed reveals that it has.
+    The ledger counts the generations of a label's graph. Declare the next one
+    before you use a graph that has changed. Members may have joined or left.
+    Members who stayed must have kept their id.
+    Follow a public schedule: a generation that is declared whenever the graph
+    has changed reveals that it has.
     Example: edgeveil ledger advance follows.ledger friends
 
     Parameters
@@ -66,7 +68,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         Public name of the graph, if it has one.
     """
-    from edgeveil.ledger.snapshots import SERIES
+    from edgeveil.ledger.generations import SERIES
 
     def refuse_series(fingerprint: str | None) -> None:
         if (fingerprint or "").startswith(SERIES):
@@ -79,15 +81,16 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
     of_label = f" under the label {label!r}" if label else ""
-    say(f"the next release{of_label} is from snapshot {number} of the graph")
+    say(f"the next release{of_label} begins generation {number} of the graph")
 
 
 @ledger.command
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
     """Start a series anew: the next refresh counts its edges and charges again.
 
-    A new series has better evidence: one question about the edges of that day
-    instead of many small ones over time. Edges that have ended no longer count.
+    In the ledger this declares the next generation of the graph. A new series
+    has better evidence: one question about the edges of that day instead of many
+    small ones over time. Edges that have ended no longer count.
     Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
@@ -242,7 +245,7 @@ def report(
     member: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """List all charges: when, for whom, from which snapshot, and for what.
+    """List all charges: when, for whom, in which generation, and for what.
 
     Example: edgeveil ledger report friends.ledger --out report.html
 

@@ -14,7 +14,7 @@ from edgeveil.ledger.accounts import is_window
 from edgeveil.report.page import Spending
 
 _NOTED = ("mechanism", "parameters", "purpose", "operator")
-COLUMNS: tuple[str, ...] = ("number", "time", "label", "snapshot", *_NOTED)
+COLUMNS: tuple[str, ...] = ("number", "time", "label", "generation", *_NOTED)
 COLUMNS += ("members", "epsilon_each", "epsilon_pooled", "state")
 
 
@@ -28,7 +28,7 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
     rows: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:
         if not is_window(charge):
-            # One refresh charges its newcomers in several batches, all on the same snapshot.
+            # One refresh charges its newcomers in several batches, all in the same generation.
             joined = (charge.campaign, charge.note.get("first", ""))
             of_series = joined if "series" in charge.note else (str(charge.seq), "")
             rows.setdefault(of_series, []).append(charge)
@@ -40,7 +40,7 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
             number,
             first.created,
             first.label,
-            first.snapshot,
+            first.generation,
             _mechanism(first, begun[first.campaign]),
             *(first.note.get(name, "") for name in _NOTED[1:]),
             "everybody" if first.model == "public" else sum(charge.n_rows for charge in group),
