@@ -275,3 +275,18 @@ def test_fit_takes_edges_in_memory_with_weights_and_dicts():
     lists = {u: GRAPH.neighbours(u).tolist() for u in range(34)}
     for given in (edges, lists):
         np.testing.assert_array_equal(ev.PrivateEmbedding().fit(given).embedding_, expected)
+
+
+@pytest.mark.parametrize("name", ["instant-embedding", "aggregation"])
+def test_mechanism_by_name_gets_dimension_and_directions(name):
+    """As in `ev.embed`."""
+    options = {"epsilon": 1.0, "model": "public", "mechanism": name, "dimension": 16}
+    embedding = ev.PrivateEmbedding(**options, insecure_seed=1).fit(GRAPH).embedding_
+    assert embedding.shape[1] == 16
+    assert ev.embed(GRAPH, **options).values.shape[1] == 16
+    arcs = ev.Graph.from_edges([0, 1, 2], [1, 2, 0], ev.NodeSet.range(3), directed=True)
+    if name == "aggregation":
+        assert ev.PrivateEmbedding(**options).fit(arcs).embedding_.shape == (3, 16)
+    with pytest.raises(ev.errors.ParameterError, match="given twice"):
+        mechanism = ev.mechanisms.DPInstantEmbedding(epsilon=1.0, dimension=8)
+        ev.PrivateEmbedding(mechanism=mechanism, dimension=16).fit(GRAPH)

@@ -185,6 +185,40 @@ def mechanism_for_lists(
     return mechanism
 
 
+def mechanism_for_embeddings(
+    graph: Graph,
+    mechanism: Mechanism | str | None,
+    epsilon: float | None,
+    model: Literal["joint", "public"] | None,
+    dimension: int | Literal["nodes"] | None,
+    *,
+    or_scores: bool = False,
+) -> Mechanism:
+    """The given mechanism of embeddings (or its name), or the recommended one for this graph.
+
+    With `or_scores` it may give scores, which the caller embeds in `dimension` dimensions.
+    """
+    if mechanism is None:
+        return for_graph(default_embedding(epsilon, model, dimension), graph)
+    if dimension == "nodes":
+        raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
+    kind = built_in(mechanism) if isinstance(mechanism, str) else check_mechanism(mechanism)
+    embeds = not (or_scores and kind is not None and kind.output == "scores")
+    given: dict[str, Any] = {"epsilon": epsilon, "model": model}
+    if embeds:
+        given["dimension"] = dimension
+    if isinstance(mechanism, str):
+        mechanism = for_graph(make_by_name(mechanism, **given), graph)
+    else:
+        refuse_two_values(mechanism, **given)
+    if embeds and mechanism.output != "embeddings":
+        raise ParameterError(
+            f"{mechanism.name} gives {mechanism.output}; embed() of a release of scores makes "
+            "embeddings of them"
+        )
+    return mechanism
+
+
 def default_embedding(
     epsilon: float | None,
     model: Literal["joint", "public"] | None,

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import Literal, Unpack
 
 from edgeveil._internal.paper_names import with_paper_names
-from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
-from edgeveil.jobs.choice import default_embedding, for_graph, make_by_name, refuse_two_values
+from edgeveil.jobs.choice import mechanism_for_embeddings
 from edgeveil.jobs.job import release
 from edgeveil.jobs.request import Options, graph_of
-from edgeveil.mechanisms.base import Mechanism, check_mechanism
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.results.release import Release
 
 
@@ -72,16 +71,5 @@ def embed(
     ((300, 64), 'public, epsilon = 1')
     """
     graph = graph_of(graph)
-    if isinstance(mechanism, str):
-        mechanism = make_by_name(mechanism, epsilon=epsilon, model=model, dimension=dimension)
-        mechanism = for_graph(mechanism, graph)
-    if mechanism is None:
-        mechanism = for_graph(default_embedding(epsilon, model, dimension), graph)
-    elif check_mechanism(mechanism).output != "embeddings":
-        raise ParameterError(
-            f"{mechanism.name} gives {mechanism.output}; embed() of a release of scores makes "
-            "embeddings of them"
-        )
-    else:
-        refuse_two_values(mechanism, epsilon=epsilon, model=model, dimension=dimension)
-    return release(graph, mechanism, graph.nodes if sources is None else sources, **options)
+    chosen = mechanism_for_embeddings(graph, mechanism, epsilon, model, dimension)
+    return release(graph, chosen, graph.nodes if sources is None else sources, **options)

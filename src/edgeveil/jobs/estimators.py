@@ -12,9 +12,8 @@ from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.matrices import read_matrix
 from edgeveil.jobs import release
-from edgeveil.jobs.choice import default_embedding, for_graph, make_by_name, refuse_two_values
+from edgeveil.jobs.choice import mechanism_for_embeddings
 from edgeveil.jobs.request import graph_of
-from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.privacy.noise import NoiseSource
 
 if TYPE_CHECKING:
@@ -221,7 +220,9 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
         graph = self._graph(X)
         rows = release(
             graph,
-            self._mechanism(graph),
+            mechanism_for_embeddings(
+                graph, self.mechanism, self.epsilon, self.model, self.dimension, or_scores=True
+            ),
             graph.nodes,
             ledger=self.ledger,
             label=self.label,
@@ -246,22 +247,12 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphE
         Raises
         ------
         ParameterError
-            If X is another graph. A pickle keeps nothing about the edges, so after unpickling only
-            the number of nodes is compared.
+            If X is another graph. A pickle holds no fingerprint of the graph, so after unpickling
+            only the number of nodes is compared. It does hold ``embedding_``, by default every
+            member's friend list: protect it like the graph.
         """
         self._check_fitted_on(X)
         return self.embedding_
-
-    def _mechanism(self, graph: Graph) -> Mechanism:
-        mechanism = self.mechanism
-        if mechanism is None:
-            return for_graph(default_embedding(self.epsilon, self.model, self.dimension), graph)
-        if self.dimension == "nodes":
-            raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
-        if isinstance(mechanism, str):
-            return make_by_name(mechanism, epsilon=self.epsilon, model=self.model)
-        refuse_two_values(check_mechanism(mechanism), epsilon=self.epsilon, model=self.model)
-        return mechanism
 
     @property
     def _n_features_out(self) -> int:
