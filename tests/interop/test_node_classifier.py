@@ -128,3 +128,11 @@ def test_another_graph_is_refused():
         fitted().predict(other)
     with pytest.raises(ParameterError, match="no class of a node"):
         fitted().score(GRAPH, Y)
+
+
+def test_score_takes_lists_and_dicts_of_classes():
+    model = fitted()
+    expected = model.score(GRAPH, TRUTH)
+    assert model.score(GRAPH, TRUTH.tolist()) == expected
+    assert model.score(GRAPH, dict(enumerate(TRUTH.tolist()))) == expected
+    assert 0.5 < expected <= 1

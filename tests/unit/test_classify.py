@@ -435,7 +435,7 @@ def test_tables_of_other_libraries_are_the_same(predicted):
     table = predicted.table()
     assert predicted.to_pandas()["class"].tolist() == table["class"].to_list()
     assert predicted.to_arrow()["class"].to_pylist() == table["class"].to_list()
-    assert "predictions" in predicted.to_pandas().attrs["edgeveil"]["kind"]
+    assert predicted.to_pandas().attrs["edgeveil"]["output"] == "predictions"
     assert "classes of 200 nodes" in predicted._repr_html_()
 
 

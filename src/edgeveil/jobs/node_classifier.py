@@ -11,6 +11,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Directed, Graph
 from edgeveil.graph.node_tables import NodeLabels, read_labels
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs.choice import SAY_EPSILON
 from edgeveil.jobs.classifying import classify
 from edgeveil.jobs.estimators import ClassifierMixin, GraphEstimator
@@ -189,7 +190,7 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
         Entries of y that are -1 are left out.
         """
         predicted = self.predict(X)
-        labels = read_labels(self._labels_of_score(y), _range_of(predicted))
+        labels = read_labels(self._labels_of_score(y), NodeSet.range(len(predicted)))
         labelled = np.diff(labels.starts) > 0
         scored = labelled & self._unlabelled if self._unlabelled.any() else labelled
         true = np.array(
@@ -203,7 +204,8 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
 
     @staticmethod
     def _labels_of_score(y: Any) -> Any:
-        return y.astype(object) if getattr(getattr(y, "dtype", None), "kind", "") in "US" else y
+        is_text = getattr(getattr(y, "dtype", None), "kind", "") in ("U", "S")
+        return y.astype(object) if is_text else y
 
     def _check_fitted_on_or_none(self, X: Any) -> None:
         from sklearn.utils.validation import check_is_fitted
@@ -211,9 +213,3 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
         check_is_fitted(self)
         if X is not None:
             self._check_fitted_on(X)
-
-
-def _range_of(rows: npt.NDArray[Any]) -> Any:
-    from edgeveil.graph.nodes import NodeSet
-
-    return NodeSet.range(len(rows))
