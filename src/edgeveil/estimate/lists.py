@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.flat_rows import starts_of, take_rows
 from edgeveil.estimate import _list_kernels as kernels
 from edgeveil.estimate.rows import LocalViews, exact_weights
@@ -39,6 +40,7 @@ _FLOOR = 1.5  # released degrees below this many scales of noise are set to it
 _HUB = 3.0  # friends whose released degree is above this many floors count less
 _SPREAD = 0.3  # expected common friends of a stranger in a circle, per weight of friends
 _NOISE_NAMES = 200  # expected number of strangers that reach the threshold by noise alone
+DEFAULT_K = 20  # names on a list
 STORED = 200  # names that are stored for a member, those with the best scores
 STANDS_OUT = 0.5  # a place stands out if its `chance` is below this,
 STRONG = 0.1  # and is strong if it is below this
@@ -58,6 +60,11 @@ class Popularity(NamedTuple):
     log_degrees: Vector  # (n) logarithms of released degrees, of the noise floor at least
     order: npt.NDArray[np.int64]  # (n) nodes, the most popular first
     floor: float  # the smallest degree that can be told from noise
+
+
+def check_k(k: int | None) -> int:
+    """The length of a list, at most; ParameterError if no list has it."""
+    return DEFAULT_K if k is None else check_int("k", k, 1, 10_000)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,9 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import check_int
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import BudgetError, ParameterError
-from edgeveil.estimate.lists import STORED, Candidates
+from edgeveil.estimate.lists import STORED, Candidates, check_k
 from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId, NodeSet
@@ -242,7 +241,7 @@ def checked(
 ) -> ReleaseRequest:
     """A request for a release; see `edgeveil.jobs.job.prepare`. Only public values are used."""
     graph = graph_of(graph)
-    given: Any = _check_options({name: v for name, v in options.items() if v is not None})
+    given: Any = check_options({name: v for name, v in options.items() if v is not None})
     given["lists"] = _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
     for_everybody = sources is None and publishes(mechanism)
@@ -296,10 +295,8 @@ def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> 
         raise ParameterError(
             f"{next(iter(list_options))} is for lists; {mechanism.name} makes none"
         )
-    k = list_options.get("k", ListOptions().k)
-    check_int("k", k, 1, 10_000)
     among = candidates_of(graph.nodes, list_options.get("candidates"), list_options.get("exclude"))
-    return ListOptions(k, among)
+    return ListOptions(check_k(list_options.get("k")), among)
 
 
 def candidates_of(
@@ -318,7 +315,8 @@ def candidates_of(
     return Candidates(among, pairs)
 
 
-def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+def check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Open the ledger, if one is named; refuse (ParameterError) noise that cannot be used."""
     ledger, noise = options.get("ledger"), options.get("noise")
     if ledger is not None:
         options["ledger"] = ledger_of(ledger)

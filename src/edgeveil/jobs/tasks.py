@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
-from edgeveil.estimate.lists import Candidates, Evidence
+from edgeveil.estimate.lists import DEFAULT_K, Candidates, Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Mechanism, Rows, local_views
@@ -56,7 +56,7 @@ class RowBlock(NamedTuple):
 class ListOptions(NamedTuple):
     """How lists are made from stored evidence: post-processing, without a charge."""
 
-    k: int = 20
+    k: int = DEFAULT_K
     candidates: Candidates | None = None  # None: everybody
 
 

@@ -14,7 +14,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.choice import mechanism_for_lists
 from edgeveil.jobs.job import ReleaseJob, prepare
-from edgeveil.jobs.request import Options, graph_of, ledger_of
+from edgeveil.jobs.request import Options, check_options, graph_of
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.results.suggestions import Suggestions
@@ -126,7 +126,8 @@ def prepare_lists(
 
     Nothing is charged or drawn. Parameters are those of `suggest`.
     """
-    ledger, label = options.get("ledger"), options.get("label", "")
+    given = check_options({name: value for name, value in options.items() if value is not None})
+    ledger, label = given.get("ledger"), given.get("label", "")
     # Each is used twice: an iterator would be empty the second time
     listed = None if members is None else list(members)
     candidates = None if candidates is None else list(candidates)
@@ -136,8 +137,10 @@ def prepare_lists(
             ledger, label, mechanism, listed, k=k, candidates=candidates, exclude=exclude
         )
         if from_series is not None:
+            if options.get("generation") not in (None, ledger.generation(label)):
+                raise LedgerError(f"the series of {label or 'this graph'} is of another generation")
             return SeriesJob(from_series)
-    elif ledger is not None and had_series(ledger_of(ledger), label):
+    elif ledger is not None and had_series(ledger, label):
         raise LedgerError(
             f"the lists of {label or 'this graph'} are a series: another mechanism needs another "
             "label"

@@ -167,3 +167,14 @@ def test_iterators_of_pairs_and_candidates_are_not_used_up(tmp_path):
         graph, [0], 1.0, ledger=ledger, exclude=iter(pairs), candidates=iter(range(40))
     )
     assert {row["node"] for row in lists.table().to_dicts()}.isdisjoint(range(1, 30))
+
+
+def test_options_of_a_series_are_checked(ledger):
+    """Lists of a series draw nothing, but what cannot be meant is an error as elsewhere."""
+    for options, message in (
+        ({"noise": ev.NoiseSource.insecure(1)}, "keeps its own noise"),
+        ({"generation": 9}, "another generation"),
+        ({"k": -3}, "k must be"),
+    ):
+        with pytest.raises((ParameterError, LedgerError), match=message):
+            ev.suggest(GRAPH, 7, 1.0, ledger=ledger, label="friends", **options)
