@@ -340,7 +340,7 @@ class History:
             If another process is writing, or the disk is full; nothing was changed.
         """
         check_node_list(graph, allowed=nodes_from_edges)
-        when = None if date is None else _as_date(date)
+        when = None if date is None else as_date(date)
         with writing(self.path):
             old = read_state(self.path, verify=False)
             manifest, number = old.manifest, len(old.manifest.snapshots) + 1
@@ -509,7 +509,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _as_date(day: str | date | datetime) -> str:
+def as_date(day: str | date | datetime) -> str:
     """The date as text: a day, or a time in UTC."""
     text = day if isinstance(day, str) else day.isoformat()
     try:

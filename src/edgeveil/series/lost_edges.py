@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from edgeveil._internal.checks import is_number
-from edgeveil.errors import LossError, ParameterError
+from edgeveil.errors import LossError
 from edgeveil.graph.graph import Graph
 from edgeveil.series.history import History
 
@@ -17,13 +16,9 @@ def check_loss(history: History, graph: Graph, most: float) -> None:
 
     Raises
     ------
-    ParameterError
-        If `most` is not a share.
     LossError
-        If members or edges fell by more than the share `most`.
+        If the number of members or of edges fell by more than the share `most`.
     """
-    if not (is_number(most) and 0 <= most <= 1):
-        raise ParameterError(f"most_loss must be a share from 0 to 1, got {most!r}")
     if not len(history):
         return
     before = {"members": int(history.present.sum()), "edges": history.current_edges}

@@ -30,6 +30,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.checks import check_share
 from edgeveil._internal.words import counted
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.estimate.lists import Evidence
@@ -49,7 +50,7 @@ from edgeveil.results.release_folder import ReleaseFolder
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import Current, series_campaign, series_folder, series_to_refresh
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
-from edgeveil.series.history import History, check_node_list
+from edgeveil.series.history import History, as_date, check_node_list
 from edgeveil.series.lost_edges import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import SeriesFolder, SeriesManifest
@@ -199,6 +200,10 @@ class RefreshJob:
             raise ParameterError("a member's name must be text without NUL characters")
         check_node_list(self.graph, allowed=self.nodes_from_edges)
         candidates_of(nodes, self.candidates, self.exclude)
+        check_share("most_loss", self.most_loss)
+        series_folder(self.ledger, self.label, self.folder)  # refuses a label that cannot be one
+        if self.date is not None:
+            as_date(self.date)
 
     @cached_property
     def price(self) -> RefreshPrice:

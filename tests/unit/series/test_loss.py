@@ -76,5 +76,5 @@ def test_refresh_that_lost_a_tenth_is_a_normal_week(week):
     with pytest.raises(LossError, match="over 5% fewer edges"):
         week(graph(RING[:17]), "2026-11-16", most_loss=0.05)
     for wrong in (-0.1, 1.5, "all", True):
-        with pytest.raises(ParameterError, match="most_loss must be a share from 0 to 1"):
+        with pytest.raises(ParameterError, match="most_loss must be from 0 to 1"):
             week(graph(RING), "2026-11-16", most_loss=wrong)
