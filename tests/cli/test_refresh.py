@@ -85,14 +85,28 @@ def test_series_guarantee_names_nodes_read_off_the_edges(weeks, run):
 def test_what_was_written_before_is_not_replaced_silently(weeks, run):
     line = f"{WEEKLY.format(1)} --date 2026-11-01 --out lists"
     run(line)
-    file = weeks / "lists" / "0001" / "release.json"
-    file.write_text("kept")
+    before = (weeks / "lists" / "0001" / "release.json").read_bytes()
     done = run(f"{line} -k 5")
     assert done.returncode == 0
     assert "lists/0001 exists and stays as it is" in done.stderr
-    assert file.read_text() == "kept"
+    assert (weeks / "lists" / "0001" / "release.json").read_bytes() == before
     assert run(f"{line} -k 5 --overwrite").returncode == 0
     assert len(ReleaseFolder.open("lists/0001").only("member1").for_member("member1")) == 5
+
+
+def test_overwrite_leaves_what_is_no_release(weeks, run):
+    """Files of others in the folder of a snapshot, and beside the members' files."""
+    for folder in ("lists", "mail"):
+        (weeks / folder / "0001").mkdir(parents=True)
+        (weeks / folder / "0001" / "thesis.txt").write_text("mine")
+    line = f"{WEEKLY.format(1)} --date 2026-11-01 --overwrite"
+    done = run(f"{line} --out lists")
+    assert (done.returncode, charged()) == (2, 1.0)
+    assert "lists/0001 exists and is not a release" in done.stderr
+    assert run(f"{line} --per-member mail").returncode == 0
+    assert (weeks / "lists" / "0001" / "thesis.txt").read_text() == "mine"
+    assert (weeks / "mail" / "0001" / "thesis.txt").read_text() == "mine"
+    assert len(list((weeks / "mail" / "0001").glob("member*.csv"))) == 40
 
 
 def test_every_member_gets_a_file_of_its_own(weeks, run):

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,25 @@ def new_folder(place: Path, *, overwrite: bool = False) -> Iterator[Path]:
         replace_folder(unfinished, place)
     finally:
         remove_folder(unfinished)
+
+
+@contextmanager
+def filled_folder(place: Path) -> Iterator[Path]:
+    """A folder to fill; its files appear at `place` when all are complete.
+
+    If there is a folder already, files of the same names are replaced in it, and others stay.
+    """
+    if not place.exists():
+        with new_folder(place) as unfinished:
+            yield unfinished
+            sync_all(unfinished)
+        return
+    with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place) as beside:
+        yield Path(beside)
+        sync_all(Path(beside))
+        for path in Path(beside).iterdir():
+            os.replace(path, place / path.name)
+    sync_folder(place)
 
 
 def replace_folder(new: Path, place: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -162,8 +161,6 @@ def _write(
     if place.exists() and not overwrite:
         say(f"{place} exists and stays as it is; --overwrite replaces it.")
     else:
-        if place.exists():
-            shutil.rmtree(place)
         with counting("lists") as progress:
-            write(place, k=k, progress=progress)
+            write(place, k=k, progress=progress, overwrite=overwrite)
     sys.stdout.write(f"{place}\n")

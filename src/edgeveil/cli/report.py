@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
-from edgeveil._internal.files import new_folder
+from edgeveil._internal.files import filled_folder
 from edgeveil._internal.words import counted, date_in_words
 from edgeveil.cli import options
 from edgeveil.cli.options import required_epsilon
@@ -200,26 +199,13 @@ def _write_page(
     sys.stdout.write(f"{out.resolve()}\n")
 
 
-@contextmanager
-def _filling(folder: Path) -> Iterator[Path]:
-    """Where to write the files of a folder: a new one appears when it is whole.
-
-    So the same command can be given again after an interruption.
-    """
-    if folder.exists():
-        yield folder
-        return
-    with new_folder(folder) as unfinished:
-        yield unfinished
-
-
 def _write_per_member(suggestions: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
     """Write a page for each member, with its own list and what it was charged in all."""
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.results.suggestions import member_files
 
     files = member_files(suggestions.members, ".html")
-    with _filling(folder) as place:
+    with filled_folder(folder) as place:
         for member, file in zip(suggestions.members, files, strict=True):
             page = page_from_releases(
                 [suggestions.only(member)], title=_title(str(member), suggestions)

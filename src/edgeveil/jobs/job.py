@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-from edgeveil.errors import InputError, ParameterError
+from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
@@ -139,7 +139,7 @@ class ReleaseJob:
         if self.request.for_everybody:
             raise ParameterError("one result for everybody is no folder of rows: `run` gives it")
         folder = Path(folder)
-        existing = _release_in(folder)
+        existing = ReleaseFolder.at(folder)
         is_kept = existing is not None and not overwrite
         if is_kept:
             price = self.price.in_ledger
@@ -336,18 +336,6 @@ def release_to(
         If the ledger refuses; nothing was drawn.
     """
     return prepare(graph, mechanism, sources, **options).run_to(path, overwrite=overwrite)
-
-
-def _release_in(folder: Path) -> ReleaseFolder | None:
-    """The release that is in the folder already, if any; anything else there is refused."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return None
-    try:
-        return ReleaseFolder.open(folder)
-    except (InputError, OSError):
-        raise ParameterError(
-            f"{folder} exists and is not a release: choose another folder"
-        ) from None
 
 
 def _another(folder: Path) -> ParameterError:

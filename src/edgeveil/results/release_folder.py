@@ -23,7 +23,7 @@ import numpy as np
 
 from edgeveil._internal.files import new_folder, sha256_of, write_atomically
 from edgeveil._internal.words import counted
-from edgeveil.errors import InputError, UnknownNodeError
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import OutputKind, Provenance, label_of, metadata_of, output_of
@@ -104,12 +104,11 @@ class ReleaseFolder:
     ) -> ReleaseFolder:
         """Write a folder from numbered files, each of a batch and some sources, in any order.
 
-        It is written under another name, and renamed when it is complete. What is in its place is
-        removed then, if `overwrite` allows it.
+        It is written under another name, and renamed when it is complete. A release that is in its
+        place is replaced then, if `overwrite` allows it; nothing else ever is.
         """
-        place = path.resolve()
-
-        with new_folder(place, overwrite=overwrite) as unfinished:
+        cls.at(path)
+        with new_folder(path, overwrite=overwrite) as unfinished:
             written = []
             for number, batch, sources, file in parts:
                 name = part_name(number, batch)
@@ -131,6 +130,18 @@ class ReleaseFolder:
             text = json.dumps(as_json(folder.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
         return cls.open(path)
+
+    @classmethod
+    def at(cls, path: Path) -> ReleaseFolder | None:
+        """The release at a path, if there is one; ParameterError if something else is there."""
+        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            return None
+        try:
+            return cls.open(path)
+        except (InputError, OSError):
+            raise ParameterError(
+                f"{path} exists and is not a release: choose another folder"
+            ) from None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ReleaseFolder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.files import new_folder, sync_all, sync_folder
+from edgeveil._internal.files import filled_folder
 from edgeveil._internal.flat_rows import row_sums, starts_of
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
@@ -308,19 +307,9 @@ class Suggestions(Tabular):
         ParameterError
             If an id cannot be the name of a file.
         """
-        target = Path(folder)
         member_files(self.members)  # refused before anything is written
-        if not target.exists():
-            with new_folder(target) as unfinished:
-                self.write_member_tables(unfinished)
-                sync_all(unfinished)
-            return
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=target) as beside:
-            self.write_member_tables(Path(beside))
-            sync_all(Path(beside))
-            for path in Path(beside).iterdir():
-                os.replace(path, target / path.name)
-        sync_folder(target)
+        with filled_folder(Path(folder)) as unfinished:
+            self.write_member_tables(unfinished)
 
     def write_member_tables(self, folder: Path) -> None:
         """Write one .csv file per member (mode 0600) to a folder, without waiting for the disk.

@@ -380,16 +380,32 @@ class Refreshed:
         return self._lists.suggestions(members, k)
 
     def write(
-        self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
+        self,
+        folder: str | os.PathLike[str],
+        k: int = 20,
+        progress: Progress | None = None,
+        *,
+        overwrite: bool = False,
     ) -> ReleaseFolder:
-        """Write all lists to a new folder, 8,192 per file; they need not fit into memory."""
-        return self._lists.write(Path(folder), k, progress)
+        """Write all lists to a folder, 8,192 per file; they need not fit into memory.
+
+        `overwrite` replaces a release that is there, and nothing else.
+        """
+        return self._lists.write(Path(folder), k, progress, overwrite=overwrite)
 
     def write_per_member(
-        self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
+        self,
+        folder: str | os.PathLike[str],
+        k: int = 20,
+        progress: Progress | None = None,
+        *,
+        overwrite: bool = False,
     ) -> None:
-        """Write one .csv file per member (mode 0600), for that member only, to a new folder."""
-        self._lists.write_per_member(Path(folder), k, progress)
+        """Write one .csv file per member (mode 0600), for that member only, to a new folder.
+
+        `overwrite` replaces files of the same names in a folder that is there.
+        """
+        self._lists.write_per_member(Path(folder), k, progress, overwrite=overwrite)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._internal.checks import check_int
-from edgeveil._internal.files import new_folder, sync_all
+from edgeveil._internal.files import filled_folder
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
-from edgeveil.estimate.lists import Candidates
+from edgeveil.estimate.lists import Candidates, check_k
 from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.keys import parameters_of
@@ -81,23 +80,26 @@ class StoredLists:
             raise EdgeveilError("nobody is in the series yet")
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
 
-    def write(self, folder: Path, k: int, progress: Progress | None = None) -> ReleaseFolder:
+    def write(
+        self, folder: Path, k: int, progress: Progress | None = None, *, overwrite: bool = False
+    ) -> ReleaseFolder:
         """Write all lists to a folder."""
         metadata = self._metadata(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
             for number, part in enumerate(self.parts(k, progress))
         )
-        return ReleaseFolder.write(folder, "lists", *metadata, files)
+        return ReleaseFolder.write(folder, "lists", *metadata, files, overwrite=overwrite)
 
-    def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
-        """Write one file per member to a new folder, which appears only when it is complete."""
-        if folder.exists():
+    def write_per_member(
+        self, folder: Path, k: int, progress: Progress | None = None, *, overwrite: bool = False
+    ) -> None:
+        """Write one file per member to a folder; nothing is there before all are complete."""
+        if folder.exists() and not overwrite:
             raise ParameterError(f"{folder} exists; nothing was written")
-        with new_folder(folder) as unfinished:
+        with filled_folder(folder) as unfinished:
             for part in self.parts(k, progress):
                 part.write_member_tables(unfinished)
-            sync_all(unfinished)
 
     def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
         """Everybody's lists, some thousand at a time."""
@@ -111,6 +113,7 @@ class StoredLists:
                 progress(done, len(everybody))
 
     def _parts(self, members: Any, k: int) -> Iterator[Suggestions]:
+        check_k(k)
         if self._place.manifest() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         history, mechanism = self._history, self._mechanism
@@ -197,8 +200,7 @@ def read_series_lists(
         If the series has no list yet.
     """
     ledger = ledger_of(ledger)
-    length = 20 if k is None else k
-    check_int("k", length, 1, 10_000)
+    length = check_k(k)
     among = None if candidates is None else list(candidates)
     pairs = None if exclude is None else read_exclusions(exclude)
     for tries_left in reversed(range(_TRIES)):
