@@ -30,7 +30,7 @@ OVERVIEW = """# Benchmarks
 
 <!-- Written by `./run bench docs` from benchmarks/results. -->
 
-edgeveil and its peers run in one process and take turns, so other work on the machine affects all alike. Peers run in the setting that is fastest for them: the walk matrix is scaled once, outside the timed part, and the number of rounds is the smallest that reaches the wanted error, found with the exact result at hand. edgeveil must guarantee the error. Figures are CPU time of all threads, with one thread per library, unless the table says otherwise; ratios are medians over rounds. Every figure, with its spread and its machine: [benchmarks in full](../benchmarks/results/README.md).
+edgeveil and its peers run in one process and take turns, so other work on the machine affects all alike. Peers run in the setting that is fastest for them: the walk matrix is scaled once, outside the timed part, and the number of rounds is the smallest that reaches the wanted error, found with the exact result at hand. edgeveil must guarantee the error. Figures are CPU time of all threads, with one thread per library, unless the table says otherwise; ratios are medians over rounds. *Version* is the edgeveil that was measured. Every figure, with its spread and its machine: [benchmarks in full](../benchmarks/results/README.md).
 
 """  # noqa: E501  (a paragraph is a line)
 
@@ -80,8 +80,14 @@ def overview(parts: dict[str, Figures]) -> str:
         "what": lambda r: f"[{r['what']}](../benchmarks/results/README.md#{r['section']})",
         "edgeveil": lambda r: r["ours"],
         "beside it": lambda r: r["beside"],
+        "version": lambda r: r["version"],
     }
-    rows = [line for name, lines in LINES.items() if name in parts for line in lines(parts[name])]
+    rows = [
+        line | {"version": _packages(parts[name]["machine"])["edgeveil"]}
+        for name, lines in LINES.items()
+        if name in parts
+        for line in lines(parts[name])
+    ]
     text = table(rows, columns).replace("---:", "---")
     return OVERVIEW + text + REPEAT
 
@@ -143,12 +149,16 @@ def _sized(graph: Figures) -> str:
 
 def _machine(machine: Figures) -> str:
     caches = ", ".join(f"{level} {size}" for level, size in machine["caches"].items())
-    packages = {"edgeveil": "0.2 (development)"} | machine["packages"]  # earlier runs do not say
-    listed = ", ".join(f"{name} {version}" for name, version in packages.items())
+    listed = ", ".join(f"{name} {version}" for name, version in _packages(machine).items())
     return (
         f"{machine['processor']}, {machine['cores']} cores, {caches}, {machine['memory_gb']} GB, "
         f"{machine['system']}; Python {machine['python']}, {listed}"
     )
+
+
+def _packages(machine: Figures) -> dict[str, str]:
+    """The versions that were measured."""
+    return {"edgeveil": "0.2 (development)"} | machine["packages"]  # earlier runs do not say
 
 
 # -- sections -----------------------------------------------------------------------------
