@@ -287,6 +287,6 @@ def test_mechanism_by_name_gets_dimension_and_directions(name):
     arcs = ev.Graph.from_edges([0, 1, 2], [1, 2, 0], ev.NodeSet.range(3), directed=True)
     if name == "aggregation":
         assert ev.PrivateEmbedding(**options).fit(arcs).embedding_.shape == (3, 16)
+    mechanism = ev.mechanisms.DPInstantEmbedding(epsilon=1.0, dimension=8)
     with pytest.raises(ev.errors.ParameterError, match="given twice"):
-        mechanism = ev.mechanisms.DPInstantEmbedding(epsilon=1.0, dimension=8)
         ev.PrivateEmbedding(mechanism=mechanism, dimension=16).fit(GRAPH)
