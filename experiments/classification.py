@@ -20,9 +20,9 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from edgeveil.estimate.classification import (
+    ClassificationFit,
     Labels,
     Matrix,
-    Outcome,
     choose_roles,
     from_features,
 )
@@ -156,15 +156,15 @@ class Task:
             features=self.features,
         )
 
-    def outcome(self, graph: Graph, epsilon: float) -> Outcome:
+    def fit(self, graph: Graph, epsilon: float) -> ClassificationFit:
         """What `edgeveil.classify` gives on a graph; with exact sums if epsilon is infinite."""
         exact = np.isinf(epsilon)
         mechanism = NodeClasses(
             epsilon=_NEARLY_EXACT if exact else epsilon, data=self.data, seed=self.split
         )
         noise = None if exact else self.noise.derive(f"{epsilon:g}")
-        outcome: Outcome = shared_part(mechanism, graph, noise)
-        return outcome
+        fit: ClassificationFit = shared_part(mechanism, graph, noise)
+        return fit
 
     def score(self, logs: Matrix) -> float:
         """Accuracy on the test nodes; for several labels Micro-F1, with as many as a node has."""
@@ -237,7 +237,7 @@ class _Network:
         tasks = self._tasks(share, features, self.settings["splits"])
 
         def ours(graph: Graph, epsilon: float, task: Task) -> float:
-            return task.score(task.outcome(graph, epsilon).log_probabilities)
+            return task.score(task.fit(graph, epsilon).log_probabilities)
 
         point = partial(self._point, tasks, share, metric)
         yield point(ALONE, 0.0, lambda task: task.score(task.data.log_prior))
@@ -334,7 +334,7 @@ class _Network:
             )
 
         def ours(epsilon: float, task: Task) -> Matrix:
-            return task.outcome(self.graph, epsilon).log_probabilities
+            return task.fit(self.graph, epsilon).log_probabilities
 
         yield line(ALONE, 0.0, lambda task: task.data.log_prior)
         yield line(EXACT, np.inf, partial(ours, np.inf))

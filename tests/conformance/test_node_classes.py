@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.classification import Labels, Roles, Words, denominator
+from edgeveil.estimate.classification import Labels, Messages, Roles, denominator
 from edgeveil.estimate.public import NodeData
 from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.nodes import NodeSet
@@ -76,16 +76,16 @@ def random_pairs_of(mechanism, *, seed, nodes):
         yield Pair(graph=graph, neighbour=graph.with_edge_flipped(int(u), int(v)), source=0)
 
 
-# -- a random conversation: any function of what was released -------------------------------------
+# -- random messages: any function of what was released ------------------------------------------
 
 
 class Random(NodeClasses):
-    """Speakers and words are drawn by a generator that is seeded by everything released so far."""
+    """Speakers and messages are drawn by a generator seeded by everything released so far."""
 
     twice = False
     loud = False
 
-    def conversation(self, known):
+    def rounds(self, known):
         n, classes, unit = known.labels.n_nodes, known.labels.n_classes, denominator(known.labels)
         loudness = np.where(known.roles.listens & (not self.loud), unit // 2, unit)
         spoken, seen = np.zeros(n, dtype=bool), self.seed
@@ -97,7 +97,7 @@ class Random(NodeClasses):
             starts = np.concatenate(([0], np.cumsum(now))).astype(np.int64)
             columns = rng.integers(classes, size=int(now.sum()))
             said = np.where(rng.random(len(columns)) < 0.2, 1, loudness[now])  # some say less
-            heard = yield Words(starts, columns, np.minimum(said, loudness[now]))
+            heard = yield Messages(starts, columns, np.minimum(said, loudness[now]))
             seen = zlib.crc32(np.round(heard, 6).tobytes())
 
     def fit_shared(self, noised, nodes):
@@ -160,25 +160,25 @@ class LabelFromEdges(Random):
         mine.__dict__["of_edges"] = (graph.degrees > 1).astype(np.int64)
         return super(LabelFromEdges, mine).shared(graph)
 
-    def conversation(self, known):
-        rounds, heard = super().conversation(known), None
+    def rounds(self, known):
+        rounds, heard = super().rounds(known), None
         for _ in range(node_classes.ROUNDS):
-            words = rounds.send(heard)
-            heard = yield words._replace(columns=self.of_edges[words.speaks])
+            messages = rounds.send(heard)
+            heard = yield messages._replace(columns=self.of_edges[messages.speaks])
 
 
 @pytest.mark.parametrize(
     ("kind", "says"),
     [(SpeaksTwice, "speaks in two rounds"), (LoudListeners, "more than its loudness")],
 )
-def test_words_that_break_the_theorem_are_refused(kind, says):
+def test_messages_that_break_the_theorem_are_refused(kind, says):
     with pytest.raises(ParameterError, match=says):
         max(losses(kind))
 
 
 @pytest.mark.parametrize("kind", [SpeaksTwice, LoudListeners, LabelFromEdges])
 def test_a_broken_condition_loses_more_than_epsilon(kind, monkeypatch):
-    monkeypatch.setattr(node_classes, "check_words", lambda *words: None)
+    monkeypatch.setattr(node_classes, "check_messages", lambda *messages: None)
     assert max(losses(kind)) > 1.5 * EPSILON
 
 

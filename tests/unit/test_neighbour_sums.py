@@ -29,12 +29,14 @@ def test_sums_random_words_equal_the_matrix_product(directed: bool) -> None:
     rng = np.random.default_rng(1)
     for n in (5, 60, 400):
         graph, labels = _random(rng, n, directed=directed), _labels(rng, n, 4, 3)
-        words = cl.Words(labels.starts, labels.classes, rng.integers(-9, 9, len(labels.classes)))
+        messages = cl.Messages(
+            labels.starts, labels.classes, rng.integers(-9, 9, len(labels.classes))
+        )
         listens = rng.random(n) < 0.5
         for threads in (1, 3):
-            sums = neighbour_sums(graph, *words, 4, listens, threads=threads)
+            sums = neighbour_sums(graph, *messages, 4, listens, threads=threads)
             assert sums.shape == (listens.sum(), 8 if directed else 4)
-            assert np.array_equal(sums, neighbour_sums_by_matrix(graph, *words, 4, listens))
+            assert np.array_equal(sums, neighbour_sums_by_matrix(graph, *messages, 4, listens))
 
 
 def test_sums_column_out_of_range_is_refused() -> None:
@@ -46,7 +48,7 @@ def test_sums_column_out_of_range_is_refused() -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_all_rounds_one_edge_move_by_at_most_one(directed: bool) -> None:
-    """Adaptive words: those of round 2 are any function of what was released, the same for both."""
+    """Messages of round 2 are any function of what was released, the same for both graphs."""
     rng, largest = np.random.default_rng(3), 0.0
     for _ in range(300):
         n = int(rng.integers(3, 9))
@@ -56,17 +58,17 @@ def test_all_rounds_one_edge_move_by_at_most_one(directed: bool) -> None:
         listens = trains | validates | (~labels.labelled & (rng.random(n) < 0.8))
         roles = cl.Roles(listens, trains, validates)
         prior = np.log(rng.dirichlet([0.3, 0.3, 0.3], size=n) + 1e-9)
-        first = cl.first_words(labels, roles, prior)
-        last = cl.last_words(labels, roles, first.speaks, rng.integers(3, size=n))
+        first = cl.first_messages(labels, roles, prior)
+        last = cl.second_messages(labels, roles, first.speaks, rng.integers(3, size=n))
         assert (first.speaks ^ last.speaks).all()
         x, y = rng.permutation(n)[:2].tolist()
         other = graph.with_edge_flipped(x, y)
         moved = sum(
             np.abs(
-                neighbour_sums(graph, *words, 3, listens)
-                - neighbour_sums(other, *words, 3, listens)
+                neighbour_sums(graph, *messages, 3, listens)
+                - neighbour_sums(other, *messages, 3, listens)
             ).sum()
-            for words in (first, last)
+            for messages in (first, last)
         )
         largest = max(largest, moved / cl.denominator(labels))
     assert largest == 1.0

@@ -34,10 +34,10 @@ _TINY = 1e-12
 _PART = 1 << 15  # listeners whose probabilities are computed at once
 
 
-class Words(NamedTuple):
-    """What is said in one round: node v says `units[j]` of class `columns[j]`.
+class Messages(NamedTuple):
+    """What nodes say in a round: node v says ``units[j]`` in column ``columns[j]``.
 
-    j runs over ``starts[v] : starts[v + 1]``.
+    j runs over ``starts[v] : starts[v + 1]``. In classification a column is a class.
     """
 
     starts: Indices
@@ -180,7 +180,7 @@ def denominator(labels: Labels) -> int:
     return 2 * common
 
 
-def first_words(labels: Labels, roles: Roles, log_prior: Matrix) -> Words:
+def first_messages(labels: Labels, roles: Roles, log_prior: Matrix) -> Messages:
     """Round 1: labelled nodes but V name their labels; others speak if they are sure."""
     unit = denominator(labels)
     public = labels.without(roles.validates)
@@ -194,15 +194,15 @@ def first_words(labels: Labels, roles: Roles, log_prior: Matrix) -> Words:
     columns[labelled], columns[~labelled] = public.classes, guess[guess >= 0]
     loudness = np.where(roles.listens, unit // 2, unit)
     each = loudness // np.maximum(counts, 1)  # rounded down: together at most the loudness
-    return Words(starts, columns, np.repeat(each, counts))
+    return Messages(starts, columns, np.repeat(each, counts))
 
 
-def last_words(labels: Labels, roles: Roles, spoken: Mask, guess: Indices) -> Words:
+def second_messages(labels: Labels, roles: Roles, spoken: Mask, guess: Indices) -> Messages:
     """Round 2: everybody who has not spoken names the class that is guessed for it."""
     speaks = ~spoken
     unit = denominator(labels)
     loudness = np.where(roles.listens, unit // 2, unit)
-    return Words(starts_of(speaks), guess[speaks], loudness[speaks])
+    return Messages(starts_of(speaks), guess[speaks], loudness[speaks])
 
 
 # -- What features alone say -----------------------------------------------------------------------
@@ -435,8 +435,8 @@ def _gain(weights: Weights, log_prior: Matrix, heard: Sequence[Matrix], Y: Matri
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What the rounds gave: everything here may be published."""
+class ClassificationFit:
+    """Weights and class probabilities, from the sums of all rounds: all of it may be published."""
 
     log_prior: Matrix  # (n, classes)
     heard: tuple[Matrix, ...]  # released sums by round, in units of loudness 1
@@ -445,10 +445,10 @@ class Outcome:
     log_probabilities: Matrix = field(repr=False)  # (n, classes); labelled nodes: as if unlabelled
 
 
-def converse(
+def message_rounds(
     labels: Labels, roles: Roles, log_prior: Matrix, noise: float, *, blocks: int = 1, seed: int = 0
-) -> Generator[Words, Matrix, Outcome]:
-    """Yield the words of each round, and take the noisy sums of the listeners in whole units.
+) -> Generator[Messages, Matrix, ClassificationFit]:
+    """Yield the messages of each round, and take the noisy sums of the listeners in whole units.
 
     Parameters
     ----------
@@ -458,28 +458,28 @@ def converse(
         2 for a directed graph: sums of those whom a listener follows, then of its followers.
     """
     unit = denominator(labels)
-    words = first_words(labels, roles, log_prior)
-    heard: list[Matrix] = [np.asarray((yield words)) / unit]
-    spoken = words.speaks
+    messages = first_messages(labels, roles, log_prior)
+    heard: list[Matrix] = [np.asarray((yield messages)) / unit]
+    spoken = messages.speaks
     weights = choose_weights(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
     guess = log_prior.argmax(axis=1)
     for rows, logs in _by_parts(weights, roles, log_prior, _blocks(heard, blocks)):
         guess[rows] = logs.argmax(axis=1)
-    heard.append(np.asarray((yield last_words(labels, roles, spoken, guess))) / unit)
-    return conclude(labels, roles, log_prior, heard, noise, blocks=blocks, seed=seed)
+    heard.append(np.asarray((yield second_messages(labels, roles, spoken, guess))) / unit)
+    return fit_classes(labels, roles, log_prior, heard, noise, blocks=blocks, seed=seed)
 
 
-def conclude(
+def fit_classes(
     labels: Labels, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix], noise: float,
     *, blocks: int = 1, seed: int = 0,
-) -> Outcome:  # fmt: skip
-    """What the sums of all rounds tell, in units of loudness 1."""
+) -> ClassificationFit:  # fmt: skip
+    """Fit weights to the sums of all rounds (in units of loudness 1) and predict all classes."""
     split = _blocks(heard, blocks)
     weights = choose_weights(labels, roles, log_prior, split, noise, seed=seed)
     logs = log_prior.copy()
     for rows, part in _by_parts(weights, roles, log_prior, split):
         logs[rows] = part
-    return Outcome(log_prior, tuple(heard), noise, weights, logs)
+    return ClassificationFit(log_prior, tuple(heard), noise, weights, logs)
 
 
 def _by_parts(

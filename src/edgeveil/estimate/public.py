@@ -23,6 +23,7 @@ from edgeveil.estimate.classification import (
     Indices,
     Labels,
     Matrix,
+    Messages,
     Roles,
     frequencies,
     from_features,
@@ -224,16 +225,16 @@ class NodeVectors(PublicData):
         """The L1 norm of every vector, in units."""
         return row_sums(self.starts, np.abs(self.units))
 
-    def on(self, nodes: NodeSet) -> tuple[Indices, Indices, Indices]:
-        """Starts, columns and units for these nodes, found by their ids.
+    def on(self, nodes: NodeSet) -> Messages:
+        """The vectors of these nodes, found by their ids.
 
         An audit runs on small graphs of its own: nodes that are not here have a vector of 0.
         """
         if nodes == self.nodes:
-            return self.starts, self.columns, self.units
+            return Messages(self.starts, self.columns, self.units)
         at = _indices_in(self.nodes, nodes)
         starts, places = take_rows(self.starts, at)
-        return starts, self.columns[places], self.units[places]
+        return Messages(starts, self.columns[places], self.units[places])
 
     @classmethod
     def clip(cls, nodes: NodeSet, names: tuple[str, ...], values: Any, bound: float) -> NodeVectors:

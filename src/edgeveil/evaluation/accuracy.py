@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.classification import Outcome, choose_roles, converse
+from edgeveil.estimate.classification import ClassificationFit, choose_roles, message_rounds
 from edgeveil.estimate.quality import Quality, measure
 from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.flow.neighbour_sums import neighbour_sums
@@ -94,10 +94,10 @@ def measure_classification(
             qualities.setdefault((PRIVATE, epsilon), []).append(quality)
             done += 1
             progress(done, total)
-        outcome = _exact(graph, split.mechanism)
-        quality = _quality(split, outcome.log_probabilities, outcome.log_prior)
+        fit = _exact(graph, split.mechanism)
+        quality = _quality(split, fit.log_probabilities, fit.log_prior)
         qualities.setdefault((EXACT, None), []).append(quality)
-        alone = _quality(split, outcome.log_prior, outcome.log_prior)
+        alone = _quality(split, fit.log_prior, fit.log_prior)
         qualities.setdefault((without, None), []).append(alone)
         done += 1
         progress(done, total)
@@ -133,21 +133,21 @@ def _private(graph: Graph, split: _Split, epsilon: float, seed: int) -> Quality:
     return quality
 
 
-def _exact(graph: Graph, mechanism: NodeClasses) -> Outcome:
-    """The same conversation with sums as they are."""
+def _exact(graph: Graph, mechanism: NodeClasses) -> ClassificationFit:
+    """The same rounds with exact sums."""
     data = mechanism.data
     listens, classes = data.roles.listens, len(data.classes)
-    talk = converse(
+    rounds = message_rounds(
         data.labels, data.roles, data.log_prior, 0.0, blocks=mechanism.blocks, seed=mechanism.seed
     )
-    words = next(talk)
+    messages = next(rounds)
     while True:
-        sums = neighbour_sums(graph, *words, classes, listens)
+        sums = neighbour_sums(graph, *messages, classes, listens)
         try:
-            words = talk.send(np.asarray(sums, dtype=np.float64))
+            messages = rounds.send(np.asarray(sums, dtype=np.float64))
         except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+            fit: ClassificationFit = end.value
+            return fit
 
 
 def _quality(

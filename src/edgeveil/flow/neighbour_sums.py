@@ -67,12 +67,12 @@ def neighbour_sums(
     directions = _directions(graph, hear)
     listeners = np.flatnonzero(listens)
     out = np.zeros((len(listeners), width * len(directions)))
-    said = (
+    messages = (
         np.ascontiguousarray(starts, dtype=np.int64),
         np.ascontiguousarray(columns, dtype=np.int64),
         np.ascontiguousarray(units, dtype=np.int64),
     )
-    _check_said(*said, width, graph.n_nodes)
+    _check_messages(*messages, width, graph.n_nodes)
     parts = [slice(first, first + _PART) for first in range(0, len(listeners), _PART)]
     workers = max(1, min(len(parts), threads or os.cpu_count() or 1))
     with ThreadPoolExecutor(workers, thread_name_prefix="edgeveil") as pool:
@@ -82,7 +82,7 @@ def neighbour_sums(
             def add(
                 part: slice, indptr: Any = indptr, indices: Any = indices, to: Any = of_direction
             ) -> None:
-                _add_heard(indptr, indices, listeners[part], *said, to[part])
+                _add_heard(indptr, indices, listeners[part], *messages, to[part])
 
             list(pool.map(add, parts))
     return out
@@ -128,7 +128,7 @@ def _directions(graph: Graph, hear: Hear | None) -> list[tuple[Any, Any]]:
     return [followers] if hear == "followers" else [followed, followers]
 
 
-def _check_said(starts: Any, columns: Any, units: Any, width: int, n: int) -> None:
+def _check_messages(starts: Any, columns: Any, units: Any, width: int, n: int) -> None:
     """The compiled loop does not test indices."""
     fits = starts.shape == (n + 1,) and columns.shape == units.shape == (starts[-1],)
     if not fits or starts[0] != 0 or (np.diff(starts) < 0).any():

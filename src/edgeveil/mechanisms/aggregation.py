@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.classification import Messages
 from edgeveil.estimate.hashing import hash_nodes
 from edgeveil.estimate.public import NodeVectors
 from edgeveil.flow.neighbour_sums import neighbour_sums
@@ -28,14 +28,6 @@ from edgeveil.privacy.noise import Calibration, calibrate_whole
 from edgeveil.privacy.statistic import Noised, Statistic
 from edgeveil.results.provenance import Metadata
 from edgeveil.results.release import Release
-
-
-class _Said(NamedTuple):
-    """What every node says, in whole units."""
-
-    starts: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
-    units: npt.NDArray[np.int64]
 
 
 class Aggregation(OnceForAll):
@@ -131,17 +123,17 @@ class Aggregation(OnceForAll):
             epsilon=exact_epsilon(self.epsilon),
         )
 
-    def _said(self, nodes: NodeSet) -> _Said:
+    def _messages(self, nodes: NodeSet) -> Messages:
+        """What every node says: its vector, or 1 or -1 in a column."""
         if self.values is not None:
-            return _Said(*self.values.on(nodes))
+            return self.values.on(nodes)
         node_hash, n = hash_nodes(nodes, self._width, self.hash_key), len(nodes)
-        return _Said(np.arange(n + 1), node_hash.bucket, node_hash.sign.astype(np.int64))
+        return Messages(np.arange(n + 1), node_hash.bucket, node_hash.sign.astype(np.int64))
 
     def shared(self, graph: Graph) -> Asking:
         """The sums of all nodes, in whole units."""
         everybody = np.ones(graph.n_nodes, dtype=np.bool_)
-        said = self._said(graph.nodes)
-        sums = neighbour_sums(graph, *said, self._width, everybody)
+        sums = neighbour_sums(graph, *self._messages(graph.nodes), self._width, everybody)
         yield Statistic(sums.reshape(1, -1), self.noise(graph.n_nodes))
 
     def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Rows:

@@ -14,14 +14,14 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate import quality
 from edgeveil.estimate.classification import (
     ROUNDS,
+    ClassificationFit,
     Labels,
     Matrix,
-    Outcome,
+    Messages,
     Roles,
-    Words,
-    conclude,
-    converse,
     denominator,
+    fit_classes,
+    message_rounds,
 )
 from edgeveil.estimate.public import AlignedData, NodeData
 from edgeveil.flow.neighbour_sums import neighbour_sums
@@ -124,23 +124,23 @@ class NodeClasses(OnceForAll):
         """What every listener hears in each round."""
         data = self.data.on(graph.nodes)
         noise, classes = self._noise(data), len(self.data.classes)
-        unit, conversation = denominator(data.labels), self.conversation(data)
+        unit, rounds = denominator(data.labels), self.rounds(data)
         spoken, heard = np.zeros(graph.n_nodes, dtype=bool), None
         for _ in range(ROUNDS):  # what all rounds tell is left to `fit_shared`
-            words = conversation.send(heard)  # type: ignore[arg-type]  # first: None
-            check_words(words, spoken, data.roles, unit)
-            spoken |= words.speaks
-            sums = neighbour_sums(graph, *words, classes, data.roles.listens)
+            messages = rounds.send(heard)  # type: ignore[arg-type]  # first: None
+            check_messages(messages, spoken, data.roles, unit)
+            spoken |= messages.speaks
+            sums = neighbour_sums(graph, *messages, classes, data.roles.listens)
             noised = yield Statistic(sums.reshape(1, -1), noise, rounds_of="words")
             heard = self._heard(noised, data)
 
-    def conversation(self, data: AlignedData) -> Generator[Words, Matrix, Any]:
-        """Decide what is said: yield the words of each round, and take what was released in it.
+    def rounds(self, data: AlignedData) -> Generator[Messages, Matrix, Any]:
+        """Yield the messages of each round, and take the sums that were released in it.
 
         It is made of public data and has no reference to the graph, so what is said in a round
         is a function of public data and released sums, as the theorem wants.
         """
-        return converse(
+        return message_rounds(
             data.labels, data.roles, data.log_prior,
             self._noise(data).noise_scale / denominator(data.labels),
             blocks=self.blocks, seed=self.seed,
@@ -151,18 +151,20 @@ class NodeClasses(OnceForAll):
         width = len(self.data.classes) * self.blocks
         return noised.values.reshape(int(data.roles.listens.sum()), width)
 
-    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Outcome:
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> ClassificationFit:
         """Weights and class probabilities from the sums of all rounds."""
         data = self.data.on(nodes)
         unit = denominator(data.labels)
         heard = [self._heard(sums, data) / unit for sums in noised]
         scale = self._noise(data).noise_scale / unit
-        return conclude(
+        return fit_classes(
             data.labels, data.roles, data.log_prior, heard, scale,
             blocks=self.blocks, seed=self.seed,
         )  # fmt: skip
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Outcome, views: LocalViews) -> Rows:
+    def estimate(
+        self, noised: tuple[Noised, ...], shared: ClassificationFit, views: LocalViews
+    ) -> Rows:
         """The probabilities of a node's classes, then what it heard: 0 if it does not listen."""
         at = np.full(len(views.nodes), -1, dtype=np.int64)
         listeners = self.data.on(views.nodes).roles.listeners
@@ -173,7 +175,9 @@ class NodeClasses(OnceForAll):
         heard[listens] = np.hstack([sums[row[listens]] for sums in shared.heard])
         return np.hstack((np.exp(shared.log_probabilities[views.sources]), heard))
 
-    def published(self, shared: Outcome, nodes: NodeSet, metadata: Metadata) -> Predictions:
+    def published(
+        self, shared: ClassificationFit, nodes: NodeSet, metadata: Metadata
+    ) -> Predictions:
         """The predictions for the targets: who listens and has no label."""
         data, roles = self.data, self.data.roles
         labels, rows = data.labels, roles.listeners
@@ -209,9 +213,9 @@ class NodeClasses(OnceForAll):
             **metadata._asdict(),
         )
 
-    def _sums(self, outcome: Outcome, chosen: npt.NDArray[np.bool_]) -> Matrix:
+    def _sums(self, fit: ClassificationFit, chosen: npt.NDArray[np.bool_]) -> Matrix:
         """What these listeners heard, of shape (listeners, rounds and directions, classes)."""
-        rounds = [np.split(sums[chosen], self.blocks, axis=1) for sums in outcome.heard]
+        rounds = [np.split(sums[chosen], self.blocks, axis=1) for sums in fit.heard]
         return np.stack([block for blocks in rounds for block in blocks], axis=1)
 
     def hard_pairs(self) -> Iterator[Pair]:
@@ -252,13 +256,15 @@ class NodeClasses(OnceForAll):
         return mechanism, next(mechanism.hard_pairs())
 
 
-def check_words(words: Words, spoken: npt.NDArray[np.bool_], roles: Roles, unit: int) -> None:
-    """Refuse words on which the theorem does not hold: all of them are public.
+def check_messages(
+    messages: Messages, spoken: npt.NDArray[np.bool_], roles: Roles, unit: int
+) -> None:
+    """Refuse messages on which the theorem does not hold: all of them are public.
 
     Nobody speaks twice, and a node says at most its loudness: `unit`, or half of it if it listens.
     """
-    if (words.speaks & spoken).any():
+    if (messages.speaks & spoken).any():
         raise ParameterError("a node speaks in two rounds")
-    said = np.add.reduceat(np.abs(words.units), words.starts[:-1][words.speaks])
-    if (said > np.where(roles.listens, unit // 2, unit)[words.speaks]).any():
+    said = np.add.reduceat(np.abs(messages.units), messages.starts[:-1][messages.speaks])
+    if (said > np.where(roles.listens, unit // 2, unit)[messages.speaks]).any():
         raise ParameterError("a node says more than its loudness")

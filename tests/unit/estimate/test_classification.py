@@ -1,4 +1,4 @@
-"""The estimator of classes: roles, words, and what it makes of sums."""
+"""The estimator of classes: roles, messages, and what it makes of sums."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from edgeveil.estimate import classification as cl
 
 
-def _talk(graph_sums, labels, roles, log_prior, noise):  # type: ignore[no-untyped-def]
-    talk = cl.converse(labels, roles, log_prior, noise)
-    words = next(talk)
+def _rounds(graph_sums, labels, roles, log_prior, noise):  # type: ignore[no-untyped-def]
+    rounds = cl.message_rounds(labels, roles, log_prior, noise)
+    messages = next(rounds)
     while True:
         try:
-            words = talk.send(graph_sums(words))
+            messages = rounds.send(graph_sums(messages))
         except StopIteration as end:
             return end.value
 
@@ -27,10 +27,10 @@ def _planted(n: int, classes: int, seed: int):  # type: ignore[no-untyped-def]
 
 
 def _sums(adjacency, classes, roles, rng, scale):  # type: ignore[no-untyped-def]
-    def hear(words):  # type: ignore[no-untyped-def]
+    def hear(messages):  # type: ignore[no-untyped-def]
         said = np.zeros((len(adjacency), classes))
-        speakers = np.repeat(np.arange(len(adjacency)), np.diff(words.starts))
-        np.add.at(said, (speakers, words.columns), words.units)
+        speakers = np.repeat(np.arange(len(adjacency)), np.diff(messages.starts))
+        np.add.at(said, (speakers, messages.columns), messages.units)
         heard = (adjacency @ said)[roles.listens]
         return heard + rng.laplace(0, scale, heard.shape) if scale else heard
 
@@ -58,28 +58,28 @@ def test_roles_few_labels_have_no_validation_sample() -> None:
 def test_first_words_validation_sample_never_names_its_label() -> None:
     labels = cl.Labels.single([0, 1, 0, -1])
     roles = cl.Roles(*(np.array(m, dtype=bool) for m in ([0, 0, 1, 1], [0] * 4, [0, 0, 1, 0])))
-    words = cl.first_words(labels, roles, np.log(np.full((4, 2), 0.5)))
-    assert words.speaks.tolist() == [True, True, False, False]
-    assert words.units.tolist() == [2, 2]
+    messages = cl.first_messages(labels, roles, np.log(np.full((4, 2), 0.5)))
+    assert messages.speaks.tolist() == [True, True, False, False]
+    assert messages.units.tolist() == [2, 2]
 
 
 def test_first_words_class_shares_alone_make_nobody_sure() -> None:
     labels = cl.Labels.single(np.repeat([0, 1, -1], [98, 2, 50]))
     roles = cl.choose_roles(labels)
-    alone = cl.first_words(labels, roles, cl.frequencies(labels, 150))
+    alone = cl.first_messages(labels, roles, cl.frequencies(labels, 150))
     assert not alone.speaks[100:].any()
     frequencies = cl.frequencies(labels, 150).copy()
     frequencies[100] = np.log([0.4, 0.6])  # far from its share of 2 %
-    assert cl.first_words(labels, roles, frequencies).speaks[100:].sum() == 1
+    assert cl.first_messages(labels, roles, frequencies).speaks[100:].sum() == 1
 
 
 def test_several_labels_share_the_loudness() -> None:
     starts = np.array([0, 2, 5, 5])
     labels = cl.Labels(starts, np.array([0, 1, 0, 1, 2]), 3)
     roles = cl.Roles(*(np.array(m, dtype=bool) for m in ([1, 0, 1], [1, 0, 0], [0, 0, 0])))
-    words = cl.first_words(labels, roles, np.log(np.full((3, 3), 1 / 3)))
+    messages = cl.first_messages(labels, roles, np.log(np.full((3, 3), 1 / 3)))
     assert cl.denominator(labels) == 12
-    assert words.units.tolist() == [3, 3, 4, 4, 4]
+    assert messages.units.tolist() == [3, 3, 4, 4, 4]
 
 
 def test_converse_alike_friends_beat_the_prior() -> None:
@@ -88,7 +88,7 @@ def test_converse_alike_friends_beat_the_prior() -> None:
     labels = cl.Labels.single(shown, 3)
     roles = cl.choose_roles(labels)
     prior = cl.frequencies(labels, 900)
-    outcome = _talk(_sums(adjacency, 3, roles, rng, 2.0), labels, roles, prior, 1.0)
+    outcome = _rounds(_sums(adjacency, 3, roles, rng, 2.0), labels, roles, prior, 1.0)
     hidden = shown < 0
     assert outcome.weights is not None
     assert (outcome.log_probabilities.argmax(axis=1) == y)[hidden].mean() > 0.9
@@ -104,7 +104,7 @@ def test_converse_shuffled_graph_falls_back_to_the_prior() -> None:
     prior = cl.from_features(features, labels.without(roles.validates))
     order = rng.permutation(2000)
     mixed = adjacency[np.ix_(order, order)]
-    outcome = _talk(_sums(mixed, 3, roles, rng, 2.0), labels, roles, prior, 1.0)
+    outcome = _rounds(_sums(mixed, 3, roles, rng, 2.0), labels, roles, prior, 1.0)
     hidden = shown < 0
     alone = (prior.argmax(axis=1) == y)[hidden].mean()
     assert (outcome.log_probabilities.argmax(axis=1) == y)[hidden].mean() > alone - 0.02
@@ -137,7 +137,7 @@ def test_converse_more_listeners_than_a_part_changes_nothing(monkeypatch) -> Non
 
     def probabilities():  # type: ignore[no-untyped-def]
         rng = np.random.default_rng(0)
-        return _talk(_sums(adjacency, 2, roles, rng, 2.0), labels, roles, prior, 1.0)
+        return _rounds(_sums(adjacency, 2, roles, rng, 2.0), labels, roles, prior, 1.0)
 
     whole = probabilities().log_probabilities
     monkeypatch.setattr(cl, "_PART", 7)
@@ -154,7 +154,7 @@ def test_converse_a_rare_class_is_heard() -> None:
     labels = cl.Labels.single(np.where(rng.random(2000) < 0.6, y, -1), 2)
     roles = cl.choose_roles(labels)
     prior = cl.frequencies(labels, 2000)
-    outcome = _talk(_sums(adjacency, 2, roles, rng, 0.0), labels, roles, prior, 0.01)
+    outcome = _rounds(_sums(adjacency, 2, roles, rng, 0.0), labels, roles, prior, 0.01)
     odds = outcome.log_probabilities[:, 1] - outcome.log_probabilities[:, 0]
     hidden = np.flatnonzero(labels.counts == 0)
     first = hidden[np.argsort(-odds[hidden])][: int(y[hidden].sum())]
