@@ -80,7 +80,7 @@ def test_embed_gives_the_own_list_at_no_charge(tmp_path):
         ({"mechanism": OwnNeighbours()}, "gives scores; embed\\(\\) of a release of scores makes"),
         ({"mechanism": OwnListEmbedding.unhashed(7)}, "each of the 120 nodes, not 7"),
         ({"mechanism": DPInstantEmbedding(epsilon=1), "epsilon": 2}, "epsilon is given twice"),
-        ({"mechanism": DPInstantEmbedding(epsilon=1), "dimension": "nodes"}, "given twice"),
+        ({"mechanism": DPInstantEmbedding(epsilon=1), "dimension": "nodes"}, "is for the own list"),
     ],
 )
 def test_contradictory_arguments_are_refused(wrong, words):
