@@ -75,7 +75,7 @@ def test_rank_by_name_makes_the_mechanism_with_what_is_given(name):
         ({"mechanism": "push-flow", "epsilon": 1}, "push-flow needs promised_min_degree"),
         (
             {"mechanism": "Suggest", "epsilon": 1},
-            "suggest gives suggestions, which have no ranking",
+            "suggest gives lists, which have no ranking",
         ),
     ],
 )
