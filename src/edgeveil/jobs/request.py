@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any, TypedDict
 
 import numpy as np
@@ -34,7 +33,7 @@ from edgeveil.mechanisms.base import (
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.results.provenance import Metadata, Provenance
+from edgeveil.results.provenance import Metadata, Provenance, our_version
 
 Progress = Callable[[int, int], None]
 
@@ -172,7 +171,7 @@ class ReleaseRequest:
         provenance = Provenance(
             mechanism=self.mechanism.name,
             parameters=parameters_of(self.mechanism),
-            version=version("edgeveil"),
+            version=our_version(),
             noise="secure" if noise is None else noise.kind,
             ledger=bool(charged),
             created=charged,
@@ -203,7 +202,7 @@ class ReleaseRequest:
         note = {
             "mechanism": self.mechanism.name,
             "parameters": json.dumps(parameters_of(self.mechanism)),
-            "version": version("edgeveil"),
+            "version": our_version(),
             "nodes": f"{len(nodes):,} {nodes.digest(b'nodes').hexdigest()[:16]}",
             "purpose": self.purpose,
             "operator": self.operator,

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import version
 from typing import Any, Literal, NamedTuple, get_args
 
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
 
 OutputKind = Literal["scores", "embeddings", "lists", "predictions"]
+
+
+@cache
+def our_version() -> str:
+    """Version of edgeveil, looked up once: that reads and parses the metadata of the package."""
+    return version("edgeveil")
 
 
 def output_of(label: Mapping[str, Any]) -> OutputKind:

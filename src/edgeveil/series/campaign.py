@@ -6,7 +6,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from edgeveil.ledger.generations import SERIES, plain_label
 from edgeveil.ledger.prices import NANO
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.results.provenance import our_version
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, SeriesManifest
 
@@ -53,7 +53,7 @@ def series_campaign(
             "mechanism": "series of lists",
             "parameters": json.dumps(parameters_of(mechanism)),
             "series": history.identity,
-            "version": version("edgeveil"),
+            "version": our_version(),
             **note,
         },
     )

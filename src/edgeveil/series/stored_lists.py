@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.statistic import Noised
-from edgeveil.results.provenance import Metadata, Provenance
+from edgeveil.results.provenance import Metadata, Provenance, our_version
 from edgeveil.results.release_folder import ReleaseFolder, file_of
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import (
@@ -152,7 +151,7 @@ class StoredLists:
         provenance = Provenance(
             mechanism="series of lists",
             parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},
-            version=version("edgeveil"),
+            version=our_version(),
             noise="secure",
             ledger=True,
             created=snapshot.date or "",
