@@ -157,14 +157,15 @@ class ReleaseJob:
     @contextmanager
     def _rows(self, *, in_memory: bool) -> Iterator[FreshRows | ChargedRows]:
         """The rows, drawn as they are taken; nothing is charged before."""
-        self.request.check_graph(in_memory=in_memory)
-        price = self.price.in_ledger
-        if price is None:
-            yield FreshRows(self.request)
+        request = self.request
+        request.check_graph(in_memory=in_memory)
+        if request.ledger is None:
+            yield FreshRows(request)
             return
-        assert self.request.ledger is not None
-        with self.request.ledger.session():
-            yield ChargedRows(self.request, price)
+        with request.ledger.session():
+            price = self.price.in_ledger
+            assert price is not None
+            yield ChargedRows(request, price)
 
     def _check_same(self, rows: ChargedRows, existing: ReleaseFolder) -> None:
         """Refuse (ParameterError) a folder that holds another release."""
