@@ -158,7 +158,9 @@ class ReleaseJob:
     def _rows(self, *, in_memory: bool) -> Iterator[FreshRows | ChargedRows]:
         """The rows, drawn as they are taken; nothing is charged before."""
         request = self.request
-        request.check_graph(in_memory=in_memory)
+        if in_memory:
+            request.check_memory(all_rows=True)
+        request.mechanism.check_promise(request.graph)
         if request.ledger is None:
             yield FreshRows(request)
             return

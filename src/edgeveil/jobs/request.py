@@ -135,14 +135,6 @@ class ReleaseRequest:
         guarantee = guarantee_for(self.graph, self.mechanism, len(able))
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
-    def check_graph(self, *, in_memory: bool) -> None:
-        """Refuse, before the charge, rows beyond memory and a graph that breaks a promise.
-
-        ParameterError, and PromiseError, which alone depends on the graph.
-        """
-        self.check_memory(all_rows=in_memory)
-        self.mechanism.check_promise(self.graph)
-
     def check_memory(self, *, all_rows: bool) -> None:
         """Refuse (ParameterError) rows that do not fit into memory: all, or some at a time."""
         rows = self.graph.n_nodes if self.for_everybody else len(self.indices)
