@@ -286,9 +286,8 @@ class NodeSet:
         if self.kind == "range":
             return np.where((ids >= 0) & (ids < n), ids, -1)
         own = self._arrays["ids"]
-        order = None if self._is_sorted else np.argsort(own, kind="stable")
-        place = np.minimum(np.searchsorted(own, ids, sorter=order), max(n - 1, 0))
-        at = place if order is None else order[place]
+        place = np.minimum(np.searchsorted(own, ids, sorter=self._order), max(n - 1, 0))
+        at = place if self._order is None else self._order[place]
         return np.where(own[at] == ids, at, -1) if n else np.full(len(ids), -1)
 
     def take(self, indices: Iterable[int]) -> list[NodeId]:
@@ -313,6 +312,11 @@ class NodeSet:
             return True
         keys = self._texts() if self.kind == "str" else self._arrays["ids"].tolist()
         return all(map(le, keys, keys[1:]))
+
+    @cached_property
+    def _order(self) -> IntArray | None:
+        """The order that sorts integers; None if they are sorted."""
+        return None if self._is_sorted else np.argsort(self._arrays["ids"], kind="stable")
 
     def _texts(self) -> list[bytes]:
         text = self._arrays["text"].tobytes()
