@@ -100,18 +100,14 @@ class ReleaseRequest:
         """The members' names in a ledger: their ids as text."""
         return [str(node) for node in self.graph.nodes.take(self.indices)]
 
-    @cached_property
-    def _index_of(self) -> dict[str, int]:
-        return dict(zip(self.names, self.indices.tolist(), strict=True))
-
     def indices_of(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
         """Indices of members, increasing, from their names in a ledger.
 
         A batch that another call began may have members whom this one does not ask for.
         """
-        own, id_of, nodes = self._index_of, type(self.graph.nodes[0]), self.graph.nodes
-        indices = [own[name] if name in own else nodes.index(id_of(name)) for name in names]
-        return np.sort(np.array(indices, dtype=np.int64))
+        nodes = self.graph.nodes
+        id_of = type(nodes[0])
+        return np.sort(nodes.indices(map(id_of, names)))
 
     def price(self) -> Price:
         """What the ledger would charge now."""
