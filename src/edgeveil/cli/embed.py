@@ -26,7 +26,8 @@ def embed(
     """Embed members privately, each for itself; by default its own list, at no cost.
 
     A member knows its own list. An embedding of it uses no other edge, so epsilon
-    is 0. With --model public, embeddings of all nodes cost epsilon in all.
+    is 0 for that member. It shows the list to anyone else: give it to nobody else.
+    With --model public anyone may see the embeddings; all together cost epsilon.
     Example: edgeveil embed follows.csv --out emb.parquet
 
     Parameters
@@ -35,7 +36,8 @@ def embed(
         File to write, with the guarantee: .parquet, .json or .csv. A name without a suffix is a
         folder, for more rows than fit into memory.
     epsilon
-        Privacy loss of one embedding, for --mechanism or --model public.
+        Privacy loss. With --model public: of all embeddings together. With --mechanism: of one,
+        unless the mechanism makes them all at once.
     dim
         Length of an embedding. nodes: one number for each node of the graph, no hash.
     source

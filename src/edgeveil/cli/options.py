@@ -105,8 +105,8 @@ Loss = Annotated[float | None, checked(check_loss)]
 Epsilon = Annotated[
     Loss,
     option(
-        "Privacy loss of one list, ranking or embedding; smaller is more private. Required; there "
-        "is no safe default."
+        "Privacy loss of one list or ranking; smaller is more private. Required; there is no safe "
+        "default."
     ),
 ]
 Nouns = Annotated[str | None, default("members,friendships,friends"), checked(check_words)]
@@ -155,7 +155,10 @@ class GraphFile:
 
     nodes: Annotated[
         Path | None,
-        default("those in the file; who is in an edge list at all is then not protected"),
+        default(
+            "those in the file, unless a list is required; who is in an edge list at all is then "
+            "not protected"
+        ),
     ] = None
     header: Annotated[bool | None, default("guessed")] = None
     columns: Annotated[
@@ -196,8 +199,8 @@ class Releasing(GraphFile):
     operator
         Who makes the release; the ledger notes it.
     skip_exhausted
-        Leave out members whose budget does not allow a result, and say how many they are. By
-        default nobody is served if one cannot be.
+        Leave out members whose budget does not allow a result, and say how many they are, as
+        refresh always does. By default nobody is served if one cannot be.
     overwrite
         Replace a file or folder that exists. By default nothing is replaced.
     dry_run
@@ -218,7 +221,7 @@ class Releasing(GraphFile):
         How results are printed that are not written to a file.
     """
 
-    ledger: Annotated[LedgerAt | None, default("no budget is charged")] = None
+    ledger: Annotated[LedgerAt | None, default("none, but refresh needs one")] = None
     label: Words = ""
     purpose: Words = ""
     operator: Words = ""

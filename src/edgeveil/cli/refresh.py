@@ -18,12 +18,17 @@ from edgeveil.errors import BudgetError, ParameterError
 if TYPE_CHECKING:
     from edgeveil.series import Refreshed, RefreshJob, RefreshPrice
 
+OF_ALL_LISTS = (
+    "Privacy loss of all lists of a member together, in this series; smaller is more private. "
+    "Required; there is no safe default."
+)
+
 
 def refresh(
     graph: options.GraphPath,
     /,
     *,
-    epsilon: options.Epsilon = None,
+    epsilon: Annotated[options.Loss, options.option(OF_ALL_LISTS)] = None,
     k: options.ListLength = 20,
     shown: options.Suggestable = options.SUGGESTABLE,
     out: Path | None = None,

@@ -109,8 +109,8 @@ class TwoHop(Mechanism):
 
     name = "two-hop"
     when_to_use = (
-        "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
-        "hop; below, it equals degree-prior"
+        "the default for rankings in the joint model: above epsilon 0.4 it measures the second "
+        "hop; up to that it equals degree-prior"
     )
     theorem = "docs/theory/two-hop.md"
 
@@ -227,7 +227,7 @@ class DegreePrior(OnceForAll):
 
     name = "degree-prior"
     when_to_use = (
-        "many members who may collude, epsilon below 0.4, or the public model: one release for "
+        "many members who may collude, epsilon up to 0.4, or the public model: one release for "
         "everybody"
     )
     theorem = "docs/theory/degree-prior.md"
