@@ -160,8 +160,10 @@ def _promise(epsilon: float) -> str:
     return (
         "Show each list only to the member it was made for. Protected: every edge that does not "
         f"touch that member, at epsilon = {epsilon:g}: with or without the edge, no outcome's "
-        f"probability changes by more than e^{epsilon:g} (times about {math.exp(epsilon):.3g}). "
-        f"k members who combine their lists can learn up to {epsilon:g} k. "
+        f"probability changes by more than a factor of e^{epsilon:g} (about "
+        f"{math.exp(epsilon):.3g}). "
+        f"k members who combine their lists can learn up to {epsilon:g} k about edges that touch "
+        "none of them. "
         "Not covered: publishing the lists. Proof: Theorem 2 in the theory pages."
     )
 

@@ -76,9 +76,9 @@ def test_a_shared_part_counts_once():
     assert JOINT.n_members == 4
     assert partly.pooled_epsilon == 0.2 + 4 * 0.3
     assert [float(partly.pooled(k)) for k in (1, 2)] == [0.5, 0.8]
-    assert "k members who combine their lists can learn up to 0.2 + 0.3 k." in str(partly)
+    assert "k members who combine their lists can learn up to 0.2 + 0.3 k about" in str(partly)
     whole = dataclasses.replace(JOINT, epsilon=1.0)
-    assert "k members who combine their lists can learn up to k." in str(whole)
+    assert "k members who combine their lists can learn up to k about edges" in str(whole)
     assert dataclasses.replace(JOINT, shared_epsilon=0.5).pooled_epsilon == 0.5
     assert partly.as_dict()["shared_epsilon"] == 0.2
 
@@ -87,12 +87,21 @@ def test_joint_guarantee_says_what_it_covers_and_what_not():
     text = str(JOINT)
     assert "Show each list only to the member it was made for" in text
     assert "every edge that does not touch that member, at epsilon = 0.5" in text
-    assert "more than e^0.5 (times about 1.65)" in text
-    assert "k members who combine their lists can learn up to 0.5 k. Not covered: pub" in text
+    assert "more than a factor of e^0.5 (about 1.65)" in text
+    assert "can learn up to 0.5 k about edges that touch none of them. Not covered: pub" in text
     assert "publishing the lists, or training one model on all of them" in text
     assert "further releases from the same graph (they add up)" in text
     assert "running time, memory, logs and errors" in text
     assert "Proof: docs/a.md." in text
+
+
+def test_a_series_says_what_members_who_combine_learn_of_dates():
+    series = dataclasses.replace(
+        JOINT, epsilon=1.0, shared_epsilon=0.2, scope="series", known_edges="outgoing"
+    )
+    assert "since when two people are connected is protected at less than epsilon" in str(series)
+    said = "up to 0.2 + 0.8 k (since when: less than twice that) about edges that start at none"
+    assert said in str(series)
 
 
 def test_shared_noise_is_not_said_to_add_up_over_members():
@@ -137,4 +146,4 @@ def test_a_huge_epsilon_prints_without_overflow():
 def test_a_long_bound_on_a_coalition_is_rounded_up_in_words():
     shared = 0.4 * 3**0.5  # of TwoHop at epsilon 3
     said = str(Guarantee(epsilon=3.0, model="joint", theorem="docs/a.md", shared_epsilon=shared))
-    assert "can learn up to 0.6929 + 2.3072 k." in said
+    assert "can learn up to 0.6929 + 2.3072 k about" in said

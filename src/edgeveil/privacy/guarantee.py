@@ -177,18 +177,23 @@ class Guarantee:
         name = self.theorem.removeprefix("docs/theory/").removesuffix(".md")
         return f"Proof: {self.theorem}{f' (edgeveil theory {name})' if ours else ''}."
 
+    @property
+    def _known(self) -> str:
+        """What edges do that a member is assumed to know."""
+        return "start at" if self.known_edges == "outgoing" else "touch"
+
     def _what_is_protected(self) -> str:
         strength, factor = f"epsilon = {self.epsilon:.15g}", f"e^{self.epsilon:.15g}"
         if self.delta:
             strength += f", delta = {self.delta:g}"
         if self.epsilon < 20:
-            factor += f" (times about {math.exp(self.epsilon):.3g})"
+            factor += f" (about {math.exp(self.epsilon):.3g})"
         who, what = "Anyone may see this", "every edge of the graph"
         if self.model == "joint":
-            verb = "start at" if self.known_edges == "outgoing" else "touch"
             who = "Show each list only to the member it was made for"
-            what = f"every edge that does not {verb} that member"
-        claim = f"with or without the edge, no outcome's probability changes by more than {factor}"
+            what = f"every edge that does not {self._known} that member"
+        claim = "with or without the edge, no outcome's probability changes by more than a factor "
+        claim += f"of {factor}"
         if self.epsilon == 0:
             claim = (
                 "no such edge is used, so this costs nothing; a list holds only what its member "
@@ -196,8 +201,8 @@ class Guarantee:
             )
         if self.model == "joint" and self.collusion == "shared" and self.epsilon:
             claim += (
-                "; members who combine their lists learn no more than that about edges that touch "
-                "none of them"
+                "; members who combine their lists learn no more than that about edges that "
+                f"{self._known} none of them"
             )
         promise = f" This holds under a public promise: {self.promise}." if self.promise else ""
         if self.not_protected:
@@ -217,7 +222,11 @@ class Guarantee:
         most = "k" if own == 1 else f"{_at_most(own)} k"
         if self.shared_epsilon:
             most = f"{_at_most(exact_epsilon(self.shared_epsilon))} + {most}"
-        return f"k members who combine their lists can learn up to {most}."
+        when = " (since when: less than twice that)" * (self.scope == "series")
+        return (
+            f"k members who combine their lists can learn up to {most}{when} about edges that "
+            f"{self._known} none of them."
+        )
 
     def _what_is_not(self) -> str:
         parts = []
