@@ -49,10 +49,11 @@ def classify(
     Parameters
     ----------
     labels
-        The known classes: .csv, .tsv or .parquet with a column of nodes and one of labels. Several
-        rows of a node are several labels.
+        The known classes: .csv, .tsv or .parquet with a column of nodes (named node or id, or else
+        the first) and one of labels. Several rows of a node are several labels.
     features
-        What is known of every node, in numbers: a column of nodes and others. Not from the graph.
+        What is known of every node, in numbers: a column of nodes, as in --labels, and others. Not
+        from the graph.
     prior
         Instead of features: class probabilities by your own model, a column for each class.
     targets

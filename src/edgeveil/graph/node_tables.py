@@ -86,18 +86,18 @@ def _label_rows(obj: Any, nodes: NodeSet) -> tuple[Indices, list[Any]]:
     if isinstance(obj, Mapping):
         return _indices(obj, nodes, "labels"), list(obj.values())
     if _is_table(obj):
-        at, rest = _read_rows(obj, nodes, "labels")
-        if rest.width == 0:
-            raise ParameterError("labels need a column of nodes and a column of labels, got one")
-        names = rest.columns
+        table, what = _read_rows(obj, nodes, "labels"), with_file("labels", obj)
+        rest, names = table.rest, table.rest.columns
+        if not names:
+            raise ParameterError(f"{what} need a column of nodes and a column of labels, got one")
         likely = [name for name in ("label", "class", "labels", "y") if name in names]
         if rest.width > 1 and not likely:
             raise ParameterError(
-                f"labels need two columns, node and label; which of {', '.join(names)} is the "
+                f"{what} need two columns, node and label; which of {', '.join(names)} is the "
                 "label? Name it label, or pass these two columns"
             )
         column = rest.get_column(likely[0] if likely else names[0]).to_list()
-        return at, _as_spelt(column) if isinstance(obj, str | os.PathLike) else column
+        return table.at, _as_spelt(column) if isinstance(obj, str | os.PathLike) else column
     if isinstance(obj, str | bytes) or not isinstance(obj, Iterable):
         raise ParameterError(
             "labels must be a dict, a column in the order of the nodes, pairs of node and label, "
@@ -154,8 +154,13 @@ def _pandas_missing() -> Any:
     return getattr(pandas, "NA", math)  # `math`: nothing that occurs
 
 
-def read_features(obj: Any, nodes: NodeSet, what: str = "features") -> tuple[Any, tuple[str, ...]]:
+def read_features(
+    obj: Any, nodes: NodeSet, what: str = "features", *, of_all: bool = True
+) -> tuple[Any, tuple[str, ...]]:
     """Numbers of all nodes: a dense array or a csr_array, one row per node, and column names.
+
+    A table with a column of nodes has a row for each of them; unless it need not be `of_all`: then
+    nodes without a row have zeros.
 
     Raises
     ------
@@ -172,12 +177,15 @@ def read_features(obj: Any, nodes: NodeSet, what: str = "features") -> tuple[Any
             raise ParameterError(f"{what} must be finite: some are NaN or infinite")
         return matrix, ()
     if _is_table(obj):
-        at, rest = _read_rows(obj, nodes, what)
-        _one_row_each(at, nodes, what)
-        table = np.empty((len(nodes), rest.width))
-        for i, name in enumerate(rest.columns):
-            table[at, i] = _numbers(rest.get_column(name), what)
-        return table, tuple(rest.columns)
+        rows, what = _read_rows(obj, nodes, what), with_file(what, obj)
+        _one_row_each(rows, nodes, what, of_all=of_all)
+        names = rows.rest.columns
+        if not names:
+            raise ParameterError(f"{what} need a column of numbers beside {rows.whose}")
+        table = np.zeros((len(nodes), len(names)))
+        for i, name in enumerate(names):
+            table[rows.at, i] = _numbers(rows.rest.get_column(name), what)
+        return table, tuple(names)
     try:
         array = np.array(obj, dtype=np.float64, order="C")
     except (TypeError, ValueError):
@@ -199,7 +207,7 @@ def read_prior(obj: Any, nodes: NodeSet, classes: tuple[NodeId, ...]) -> Floats:
         named = [name.removeprefix("p_") for name in names]
         if sorted(named) != sorted(columns):
             raise ParameterError(
-                f"prior needs one column for each class: {', '.join(columns)}; "
+                f"{with_file('prior', obj)} needs one column for each class: {', '.join(columns)}; "
                 f"got {', '.join(names)}"
             )
         prior = prior[:, [named.index(name) for name in columns]]
@@ -223,13 +231,15 @@ def _check_rows(shape: tuple[int, ...], nodes: NodeSet, what: str) -> None:
         )
 
 
-def _one_row_each(at: Indices, nodes: NodeSet, what: str) -> None:
-    counts = np.bincount(at, minlength=len(nodes))
-    for wrong, words in ((counts > 1, "more than one row"), (counts == 0, "no row")):
+def _one_row_each(rows: _Rows, nodes: NodeSet, what: str, *, of_all: bool) -> None:
+    counts = np.bincount(rows.at, minlength=len(nodes))
+    for wrong, words in ((counts > 1, "more than one row"), ((counts == 0) & of_all, "no row")):
         if wrong.any():
             example = nodes[int(np.flatnonzero(wrong)[0])]
             many = counted(int(wrong.sum()), "node", "have")
-            raise ParameterError(f"{what}: {many} {words}, for example {example!r}")
+            raise ParameterError(
+                f"{what}: {many} {words}, for example {example!r}; nodes are in {rows.whose}"
+            )
 
 
 def _numbers(column: pl.Series, what: str) -> Floats:
@@ -256,12 +266,13 @@ def _numbers(column: pl.Series, what: str) -> Floats:
 
 
 def _is_table(obj: Any) -> bool:
-    path = isinstance(obj, os.PathLike) or (isinstance(obj, str) and _looks_like_a_path(obj))
-    return path or (hasattr(obj, "columns") and hasattr(obj, "shape"))
+    return _is_path(obj) or (hasattr(obj, "columns") and hasattr(obj, "shape"))
 
 
-def _looks_like_a_path(text: str) -> bool:
-    return text.lower().removesuffix(".gz").endswith(_SUFFIXES)
+def _is_path(obj: Any) -> bool:
+    if isinstance(obj, str):
+        return obj.lower().removesuffix(".gz").endswith(_SUFFIXES)
+    return isinstance(obj, os.PathLike)
 
 
 def _has_own_index(obj: Any) -> bool:
@@ -272,16 +283,33 @@ def _has_own_index(obj: Any) -> bool:
     return type(index).__name__ != "RangeIndex"
 
 
-def _read_rows(obj: Any, nodes: NodeSet, what: str) -> tuple[Indices, pl.DataFrame]:
-    """The node of each row, and the other columns; those of a text file are text."""
+class _Rows(NamedTuple):
+    """A table with a column of nodes."""
+
+    at: Indices  # the node of each row
+    rest: pl.DataFrame  # the other columns; those of a text file are text
+    whose: str  # which column the nodes are in, in words
+
+
+def with_file(what: str, obj: Any) -> str:
+    """What was given, with the name of its file if it is one.
+
+    >>> with_file("labels", "folder/classes.csv")
+    'labels (classes.csv)'
+    """
+    return f"{what} ({Path(obj).name})" if _is_path(obj) else what
+
+
+def _read_rows(obj: Any, nodes: NodeSet, what: str) -> _Rows:
+    """The rows of a table or file; UnknownNodeError if one is of no node."""
     import polars as pl
 
+    is_text, what = False, with_file(what, obj)
     if isinstance(obj, str | os.PathLike):
         frame, is_text = _frame_of(Path(obj), nodes)
-        what = f"{what} ({Path(obj).name})"
     else:
         try:
-            frame, is_text = pl.DataFrame(obj), False
+            frame = pl.DataFrame(obj)
         except Exception as error:
             raise InputError(f"{what}: the table cannot be read as columns") from error
         frame = frame.drop([n for n in frame.columns if n.startswith("__index_level_")])
@@ -289,10 +317,14 @@ def _read_rows(obj: Any, nodes: NodeSet, what: str) -> tuple[Indices, pl.DataFra
         raise InputError(f"{what}: the table has no columns")
     lower = {name.strip().lower(): name for name in reversed(frame.columns)}
     name = next((lower[word] for word in _NODE_COLUMNS if word in lower), frame.columns[0])
+    whose = f"the column {name!r}"
     ids: list[Any] = frame.get_column(name).to_list()
     if is_text:
         ids = [nodes.named(text or "") for text in ids]
-    return _indices(ids, nodes, what), frame.drop(name)
+    try:
+        return _Rows(_indices(ids, nodes, what), frame.drop(name), whose)
+    except UnknownNodeError as error:
+        raise UnknownNodeError(f"{error}; nodes are in {whose}") from None
 
 
 def _frame_of(path: Path, nodes: NodeSet) -> tuple[pl.DataFrame, bool]:
@@ -317,7 +349,9 @@ def _frame_of(path: Path, nodes: NodeSet) -> tuple[pl.DataFrame, bool]:
     except (InputError, OSError):
         raise
     except (Exception, pl.exceptions.PanicException) as error:
-        raise InputError(f"{path} cannot be read as a table") from error
+        raise InputError(
+            f"{path} cannot be read as a table: .csv, .tsv or .parquet, with a column of nodes"
+        ) from error
     text = pl.col(pl.String).str.strip_chars()
     missing = text.is_in([*MISSING, ""])
     return frame.with_columns(pl.when(missing).then(None).otherwise(text).name.keep()), True

@@ -13,7 +13,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.classification import Labels, choose_roles
 from edgeveil.estimate.public import NodeData
 from edgeveil.graph.graph import Graph
-from edgeveil.graph.node_tables import read_features, read_labels, read_prior
+from edgeveil.graph.node_tables import read_features, read_labels, read_prior, with_file
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.job import prepare
 from edgeveil.jobs.request import Options, graph_of
@@ -122,7 +122,8 @@ def classifier(
     nodes = graph.nodes
     check_int("seed", seed, 0)
     table = read_labels(labels, nodes)
-    _check_classes(table.classes, np.bincount(table.of, minlength=len(table.classes)))
+    counts = np.bincount(table.of, minlength=len(table.classes))
+    _check_classes(table.classes, counts, with_file("labels", labels))
     node_labels = Labels(table.starts, table.of, len(table.classes))
     if features is not None and prior is not None:
         raise ParameterError("give features or prior, not both")
@@ -154,13 +155,13 @@ def classifier(
     )
 
 
-def _check_classes(classes: tuple[NodeId, ...], counts: Any) -> None:
+def _check_classes(classes: tuple[NodeId, ...], counts: Any, what: str) -> None:
     if len(classes) < 2:
         described = f"one, {classes[0]!r}" if classes else "none"
-        raise ParameterError(f"labels need at least two classes, got {described}")
+        raise ParameterError(f"{what} need at least two classes, got {described}")
     if (counts < 2).any():
         alone = classes[int(counts.argmin())]
         raise ParameterError(
-            f"a class needs at least two nodes to learn from; {alone!r} has one: leave its label "
-            "out, or give it to more nodes"
+            f"{what}: a class needs at least two nodes to learn from; {alone!r} has one: leave its "
+            "label out, or give it to more nodes"
         )

@@ -171,3 +171,25 @@ def test_prior_by_name_or_in_order_is_scaled_to_1():
 def test_prior_that_does_not_fit_is_refused(given, says):
     with pytest.raises(ParameterError, match=says):
         read_prior(given, FIVE, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("who,x\n0,1\n1,2\n", r"\(f.csv\): 3 nodes have no row.*nodes are in the column 'who'"),
+        ("x,id\n1,0\n2,0\n", r"\(f.csv\): 1 node has more than one row.*in the column 'id'"),
+        ("x,y\n9,0\n", r"\(f.csv\): 9 is not one of .*nodes are in the column 'x'"),
+        ("id\n0\n1\n2\n3\n4\n", r"\(f.csv\) need a column of numbers beside the column 'id'"),
+        ("id,x\n0,a\n1,1\n2,1\n3,1\n4,1\n", r"\(f.csv\): column 'x' must hold finite numbers"),
+    ],
+)
+def test_a_feature_file_error_names_file_and_node_column(tmp_path, text, says):
+    (tmp_path / "f.csv").write_text(text)
+    with pytest.raises((ParameterError, UnknownNodeError), match=f"^features {says}"):
+        read_features(tmp_path / "f.csv", FIVE)
+
+
+def test_a_label_file_without_labels_is_named(tmp_path):
+    (tmp_path / "labels.csv").write_text("node\n0\n1\n")
+    with pytest.raises(ParameterError, match=r"^labels \(labels.csv\) need a column of nodes"):
+        read_labels(tmp_path / "labels.csv", FIVE)
