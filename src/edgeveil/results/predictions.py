@@ -16,7 +16,7 @@ from edgeveil._internal.checks import check_share
 from edgeveil._internal.files import write_atomically
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
-from edgeveil.errors import InputError, ParameterError
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.classification import Matrix, Weights
 from edgeveil.estimate.quality import Quality, measure, top_classes
 from edgeveil.graph.nodes import NodeId, NodeSet
@@ -220,6 +220,15 @@ class Predictions(Tabular):
         """The most probable class of each node; None where it is not said."""
         said = zip(self._best[0].tolist(), self.says.tolist(), strict=True)
         return tuple(self.classes[best] if says else None for best, says in said)
+
+    def _at(self, node: NodeId) -> int:
+        """The row of a node."""
+        if node not in self._rows:
+            raise UnknownNodeError(
+                f"there is no prediction for {node!r}: only targets have one, by default the nodes "
+                "of the graph without a label"
+            )
+        return self._rows[node]
 
     def class_of(self, node: NodeId) -> NodeId | None:
         """The most probable class of a node; None where it is not said."""
