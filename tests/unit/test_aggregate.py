@@ -64,6 +64,18 @@ def test_whole_values_within_the_bound_are_exact():
     assert np.array_equal(exact(mechanism, GRAPH)[:, 0], GRAPH.adjacency() @ column)
 
 
+def test_a_table_and_a_dict_of_some_nodes_are_the_same(tmp_path):
+    flagged = dict.fromkeys(range(0, 200, 7), 1)
+    rows = "".join(f"{node},1\n" for node in flagged)
+    (tmp_path / "flags.csv").write_text(f"node,flagged\n{rows}")
+    table = pl.DataFrame({"node": list(flagged), "flagged": [1] * len(flagged)})
+    of_dict = aggregation(GRAPH, flagged, epsilon=1.0, columns=["flagged"])
+    for values in (table, tmp_path / "flags.csv"):
+        mechanism = aggregation(GRAPH, values, epsilon=1.0)
+        assert mechanism.values.names == ("flagged",)
+        assert np.array_equal(exact(mechanism, GRAPH), exact(of_dict, GRAPH))
+
+
 def test_directed_columns_are_of_followed_then_of_followers():
     graph = directed_graph()
     values = np.arange(40.0) / 40

@@ -41,7 +41,8 @@ def aggregate(
     out
         File to write, with the guarantee: .parquet, .json or .csv.
     values
-        What is added up: .csv, .tsv or .parquet with a column of nodes and others of numbers.
+        What is added up: .csv, .tsv or .parquet with a column of nodes (named node or id, or else
+        the first) and others of numbers. Nodes without a row have 0.
     bound
         The most that the numbers of one node may add up to, without their signs; public. Larger
         ones are scaled down to it. The noise grows with it.

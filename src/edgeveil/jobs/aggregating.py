@@ -45,9 +45,10 @@ def aggregate(
         In a directed graph the columns come twice: of those whom a node follows, then of its
         followers.
     values : array, sparse matrix, table, dict or path, optional
-        A vector of numbers for every node: rows in the order of ``graph.nodes``, or a table with a
-        column of nodes. A dict of node and number: 0 for all others. Without values, each node says
-        1 or -1 in one of `dimension` columns, by a public hash: a public embedding of all nodes.
+        A vector of numbers for every node: rows in the order of ``graph.nodes``; or a table with a
+        column of nodes, or a dict of node and number, with 0 for all others. Without values, each
+        node says 1 or -1 in one of `dimension` columns, by a public hash: a public embedding of all
+        nodes.
     epsilon : float
         Privacy loss of all rows together, for any edge.
     bound : float
@@ -132,7 +133,7 @@ def aggregation(
 
 def _table_of(values: Any, nodes: NodeSet) -> tuple[Any, tuple[str, ...]]:
     if not isinstance(values, Mapping):
-        return read_features(values, nodes, "values")
+        return read_features(values, nodes, "values", of_all=False)
     numbers, _ = read_features(list(values.values()), NodeSet.range(len(values)), "values")
     table = np.zeros((len(nodes), numbers.shape[1]))
     table[nodes.indices(values)] = numbers
