@@ -177,15 +177,16 @@ def series_to_refresh(
             "restart this label, which charges all members anew: edgeveil ledger renew"
         )
     if current is not None and current.mechanism != mechanism:
-        parameters = parameters_of(mechanism)
-        differs = (
-            f"{name} {value!r}, not {parameters[name]!r}"
-            for name, value in parameters_of(current.mechanism).items()
-            if value != parameters[name]
+        given = parameters_of(mechanism)
+        of_series = parameters_of(current.mechanism)
+        name = next(name for name, value in of_series.items() if value != given[name])
+        began, now = (
+            f"{value:g}" if isinstance(value, float) else str(value)
+            for value in (of_series[name], given[name])
         )
         raise ParameterError(
-            f"the series of {whose} has {next(differs)}: all its lists have the same "
-            "parameters. To change them, start a new series, which charges all members anew: "
-            "edgeveil ledger renew"
+            f"the series of {whose} was begun with {name} = {began}, and {now} is given. All its "
+            f"lists have the same: give {began}, or start a new series, which charges all members "
+            "anew: edgeveil ledger renew"
         )
     return current
