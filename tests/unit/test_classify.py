@@ -346,7 +346,7 @@ def test_an_explanation_adds_up_to_the_probability(predicted):
     assert reasons.lines[0].heard == tuple(predicted.sums[0, :, 1])
     assert len(scores) == 2
     assert "1: b" in str(reasons)
-    with pytest.raises(UnknownNodeError, match="no prediction for 0: .* without a label"):
+    with pytest.raises(UnknownNodeError, match=r"no prediction for 0: .* without a label"):
         predicted.explain(0)  # has a label
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.cli import options
+from edgeveil.cli.options import checked, required_epsilon
 from edgeveil.cli.output import say
+from edgeveil.errors import ParameterError
 
 
 def embed(
@@ -16,7 +19,11 @@ def embed(
     *,
     out: Path,
     epsilon: Annotated[options.Loss, options.default("none: the own list costs nothing")] = None,
-    dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None,
+    dim: Annotated[
+        int | Literal["nodes"] | None,
+        options.default("the mechanism's own"),
+        checked(lambda dim: dim == "nodes" or check_int("--dim", dim)),
+    ] = None,
     source: options.Named = None,
     sources: Annotated[Path | None, options.default("all nodes")] = None,
     mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None,
@@ -51,6 +58,10 @@ def embed(
     from edgeveil.jobs import prepare
     from edgeveil.jobs.choice import default_embedding, for_graph
 
+    if mechanism is not None and dim == "nodes":
+        raise ParameterError("--dim nodes is for the own list: leave --mechanism out")
+    if mechanism is None and parameters.model == "public":
+        required_epsilon(epsilon)
     asked = chosen_mechanism(
         mechanism, "embeddings", parameters, epsilon=epsilon, dimension=dim
     ) or default_embedding(epsilon, parameters.model, dim)

@@ -12,7 +12,7 @@ from cyclopts import App
 import edgeveil as ev
 from edgeveil._internal.words import counted
 from edgeveil.cli import options
-from edgeveil.cli.options import Day, Flag, Format, GraphPath, default, option
+from edgeveil.cli.options import Flag, Format, GraphPath, default, option
 from edgeveil.cli.output import print_table, say
 from edgeveil.errors import ParameterError
 
@@ -100,7 +100,7 @@ def add(
     graph: GraphPath,
     /,
     *,
-    date: Annotated[Day | None, default("now")] = None,
+    date: Annotated[options.Day | None, default("now")] = None,
     again: Flag = False,
     nodes_from_edges: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,

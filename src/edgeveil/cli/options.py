@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from edgeveil._internal.checks import check_int
+from edgeveil._internal.checks import check_int, positive
 from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.errors import ParameterError
 
@@ -46,11 +45,11 @@ def check_words(words: str) -> None:
     Nouns.of(words)
 
 
-def check_loss(epsilon: float) -> None:
-    """Refuse an epsilon that is not a positive number."""
-    from edgeveil.privacy.epsilon import check_epsilon
+def check_day(day: str) -> None:
+    """Refuse a date that the history does not take."""
+    from edgeveil.series.history import as_date
 
-    check_epsilon(epsilon)
+    as_date(day)
 
 
 def two_columns(columns: str) -> tuple[str | int, str | int]:
@@ -99,9 +98,9 @@ GraphPath = Annotated[
 ]
 # Text always; that it may be a path tells shells to complete the names of files.
 LedgerAt = str | Path
-Day = date | datetime
+Day = Annotated[str, checked(check_day)]
 LedgerPlace = Annotated[LedgerAt, option("The ledger's file, or its postgresql:// address.")]
-Loss = Annotated[float | None, checked(check_loss)]
+Loss = Annotated[float | None, checked(partial(positive, "--epsilon"))]
 Epsilon = Annotated[
     Loss,
     option(

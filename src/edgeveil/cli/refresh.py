@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from edgeveil._internal.words import some_of
 from edgeveil.cli import options
-from edgeveil.cli.options import Day, default, required_epsilon
+from edgeveil.cli.options import default, required_epsilon
 from edgeveil.cli.output import Format, counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
@@ -33,7 +33,7 @@ def refresh(
     shown: options.Suggestable = options.SUGGESTABLE,
     out: Path | None = None,
     per_member: Path | None = None,
-    date: Annotated[Day | None, default("today")] = None,
+    date: Annotated[options.Day | None, default("today")] = None,
     knows_followers: options.Flag = False,
     nodes_from_edges: options.Flag = False,
     accept_loss: options.Flag = False,

@@ -69,7 +69,9 @@ class PostgresStore:
         """
         with self._begun(write=write) as transaction:
             if not self._is_there(transaction):
-                raise LedgerError(f"there is no ledger at {self.shown}; create one first")
+                raise LedgerError(
+                    f"there is no ledger at {self.shown}; edgeveil ledger create makes one"
+                )
             yield transaction
 
     @contextmanager

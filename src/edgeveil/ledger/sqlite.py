@@ -69,7 +69,9 @@ class SqliteStore:
         """
         refuse_unsafe_place(self.path)
         if not self.path.is_file():
-            raise LedgerError(f"there is no ledger at {self.path}; create one first")
+            raise LedgerError(
+                f"there is no ledger at {self.path}; edgeveil ledger create makes one"
+            )
         with (
             _explained(self.path),
             transactions.connection(self._file(), lambda: _connect(self.path)) as connection,

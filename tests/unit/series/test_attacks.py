@@ -542,7 +542,7 @@ def test_another_ledger_does_not_go_on_with_a_series(weeks, tmp_path):
 def test_another_epsilon_is_another_series_and_needs_a_renewal(weeks, drawn):
     weeks.refresh(RING)
     seen = len(drawn[0])
-    with pytest.raises(ParameterError, match="begun with epsilon = 1, and 2 is given.*renew"):
+    with pytest.raises(ParameterError, match=r"begun with epsilon = 1, and 2 is given.*renew"):
         weeks.refresh(RING, epsilon=2.0, again=True)
     assert (weeks.charged("a"), len(drawn[0])) == (1.0, seen)
     weeks.ledger.advance("friends")
