@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ABOVE", "END", "FOUR", "GROWN", "WEEKLY", "YEAR", "draw", "measure", "settings"]
 
-Births = npt.NDArray[np.uint16]
+FirstSeen = npt.NDArray[np.uint16]
 
 _GROUPS: tuple[Group, ...] = ((20, 50), (50, 200))
 _WEEKS = 52  # week w is snapshot w + 1
@@ -104,10 +104,10 @@ def measure(
 def _born_at_random(graph: Graph, seed: int) -> Graph:
     """The graph with first_seen: two thirds of its edges in week 0, the others in any week."""
     u, v = _edges(graph)
-    return _with_births(graph, u, v, _random_births(len(u), seed))
+    return _with_first_seen(graph, u, v, _random_first_seen(len(u), seed))
 
 
-def _random_births(count: int, seed: int) -> Births:
+def _random_first_seen(count: int, seed: int) -> FirstSeen:
     rng = np.random.default_rng([seed, count])
     early = rng.random(count) < 1 / (1 + _GROWTH)
     return np.where(early, 1, rng.integers(2, _WEEKS + 2, count)).astype(np.uint16)
@@ -120,7 +120,7 @@ def _born_closing(n: int, average_degree: float, seed: int) -> Graph:
     """
     graph = social_network(n, average_degree=average_degree, seed=1).graph
     u, v = _edges(graph)
-    first_seen, rng = _random_births(len(u), seed), np.random.default_rng([seed, n])
+    first_seen, rng = _random_first_seen(len(u), seed), np.random.default_rng([seed, n])
     counts = np.bincount(first_seen, minlength=_WEEKS + 2)
     waiting = first_seen > 1
     for snapshot in range(2, _WEEKS + 2):
@@ -130,7 +130,7 @@ def _born_closing(n: int, average_degree: float, seed: int) -> Graph:
         weights = _ANYWAY + np.asarray(common).ravel()
         chosen = rng.choice(left, counts[snapshot], replace=False, p=weights / weights.sum())
         first_seen[chosen], waiting[chosen] = snapshot, False
-    return _with_births(graph, u, v, first_seen)
+    return _with_first_seen(graph, u, v, first_seen)
 
 
 def _grown(n: int, average_degree: float, seed: int) -> Graph:
@@ -166,7 +166,7 @@ def _grown(n: int, average_degree: float, seed: int) -> Graph:
     first = count / (1 + _GROWTH)
     late = np.ceil(_WEEKS * (np.arange(count) - first) / (count - first))
     first_seen = (1 + np.maximum(late, 0)).astype(np.uint16)
-    return _with_births(Graph.from_edges(u, v, NodeSet.range(n)), u, v, first_seen)
+    return _with_first_seen(Graph.from_edges(u, v, NodeSet.range(n)), u, v, first_seen)
 
 
 def _edges(graph: Graph) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -175,10 +175,10 @@ def _edges(graph: Graph) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     return u[u < v], v[u < v]
 
 
-def _with_births(
-    graph: Graph, u: npt.NDArray[np.int64], v: npt.NDArray[np.int64], first_seen: Births
+def _with_first_seen(
+    graph: Graph, u: npt.NDArray[np.int64], v: npt.NDArray[np.int64], first_seen: FirstSeen
 ) -> Graph:
-    """The graph with the birth of every edge (u, v) at both of its entries."""
+    """The graph with when every edge (u, v) was first seen, at both of its entries."""
     order = np.lexsort((np.concatenate([v, u]), np.concatenate([u, v])))
     return replace(graph, first_seen=np.concatenate([first_seen, first_seen])[order])
 

@@ -252,10 +252,10 @@ class Graph:
         shape = (self.n_nodes, self.n_nodes)
         return sp.csr_array((ones, self.indices.copy(), self.indptr.copy()), shape=shape)
 
-    def with_edge_flipped(self, x: int, y: int, *, birth: int | None = None) -> Graph:
+    def with_edge_flipped(self, x: int, y: int, *, first_seen: int | None = None) -> Graph:
         """The neighbouring graph: without edge (x, y) if this one has it, with it if not.
 
-        Directed: the edge from x to y. With `first_seen`, an added edge gets `birth`.
+        Directed: the edge from x to y. An edge added to a graph with `first_seen` needs one.
         """
         if x == y:
             raise InputError("a self-loop is not an edge")
@@ -267,18 +267,19 @@ class Graph:
         indptr = self.indptr.astype(np.int64)
         for a, _ in arcs:
             indptr[a + 1 :] += -1 if is_there else 1
-        first_seen = self.first_seen
+        numbers = self.first_seen
         if is_there:
             indices = np.delete(self.indices, at)
-            first_seen = None if first_seen is None else np.delete(first_seen, at)
+            numbers = None if numbers is None else np.delete(numbers, at)
         else:
-            if (first_seen is None) != (birth is None):
-                raise ParameterError("birth= is for adding an edge to a graph with first_seen")
+            if (numbers is None) != (first_seen is None):
+                raise ParameterError("first_seen= is for adding an edge to a graph that has it")
             indices = np.insert(self.indices, at, [b for _, b in arcs])
-            if first_seen is not None and birth is not None:
-                first_seen = np.insert(first_seen, at, check_int("birth", birth, 1, MOST_SNAPSHOTS))
+            if numbers is not None and first_seen is not None:
+                check_int("first_seen", first_seen, 1, MOST_SNAPSHOTS)
+                numbers = np.insert(numbers, at, first_seen)
         indptr = indptr.astype(index_type(len(indices)))
-        return Graph(indptr, indices, self.nodes, directed=self.directed, first_seen=first_seen)
+        return Graph(indptr, indices, self.nodes, directed=self.directed, first_seen=numbers)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

@@ -331,7 +331,7 @@ def open_array(
 
 
 def _is_in_range(graph: Graph) -> bool:
-    """Whether all rows lie within the indices, all indices within the nodes, and no birth is 0."""
+    """Whether rows lie within the indices, indices within the nodes, and no `first_seen` is 0."""
     indptr, indices, first_seen = graph.indptr, graph.indices, graph.first_seen
     if np.any(indptr[:-1] > indptr[1:]) or (first_seen is not None and not first_seen.all()):
         return False

@@ -169,9 +169,9 @@ class Suggest(Mechanism):
 
 
 class SuggestWindow(Suggest):
-    """One window of a series: like `Suggest`, but it counts only paths born in (since, until].
+    """One window of a series: like `Suggest`, on paths that are new in (since, until].
 
-    Needs a graph with `first_seen`. A path member - friend - stranger is born with its later edge:
+    Needs a graph with `first_seen`. A path member - friend - stranger is as old as its later edge:
     it counts in at most one window of a member: all windows together have the privacy loss of one
     list. Friends are all friends ever, and nobody who was ever a friend counts as a stranger.
     Proof: docs/theory/series.md.
@@ -191,13 +191,13 @@ class SuggestWindow(Suggest):
     until: int
 
     def shared(self, graph: Graph) -> Asking:
-        """All degrees by edges born up to `until`; directed: in-degrees."""
+        """All degrees by edges first seen up to `until`; directed: in-degrees."""
         assert graph.first_seen is not None
         degrees = np.zeros(graph.n_nodes)
         for first in range(0, len(graph.indices), _BLOCK):
             block = slice(first, first + _BLOCK)
-            born = graph.indices[block][graph.first_seen[block] <= self.until]
-            degrees += np.bincount(born, minlength=graph.n_nodes)
+            counted = graph.indices[block][graph.first_seen[block] <= self.until]
+            degrees += np.bincount(counted, minlength=graph.n_nodes)
         yield Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
 
     def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:

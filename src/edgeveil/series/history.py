@@ -1,4 +1,4 @@
-"""`History`: the union of all snapshots of a label, and the birth of every edge."""
+"""`History`: the union of all snapshots of a label, and when each edge was first seen."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class History:
 
     A history is a folder that only the user who made it can read. It holds every edge of every
     snapshot: keep it at least as private as the graph. Members keep their index for ever, whoever
-    joins or leaves. An edge that ends and begins again keeps its first birth, unless the history
+    joins or leaves. An edge that ends and begins again keeps its number, unless the history
     started anew in between, or one of its members was forgotten. Make a history with `create` or
     `from_edges`, and open it with `open`.
 
@@ -116,8 +116,8 @@ class History:
         path : path
             The folder. It must belong to this user, and nobody else may have access to it.
         verify : bool
-            Check everything, as `edgeveil.open_graph` does, and that no birth is after the latest
-            snapshot.
+            Check everything, as `edgeveil.open_graph` does, and that no edge was first seen after
+            the latest snapshot.
 
         Raises
         ------
@@ -149,8 +149,8 @@ class History:
         r"""Make a history from one edge list, text or Parquet, with a column of times.
 
         Every period becomes a snapshot with all edges up to its end, on all nodes. An edge that
-        occurs more than once is born at its earliest time. The whole file is read into memory, as
-        by `edgeveil.read_graph`.
+        occurs more than once is first seen at its earliest time. The whole file is read into
+        memory, as by `edgeveil.read_graph`.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class History:
         return indices[indptr[index] : indptr[index + 1]]
 
     def first_seen(self, index: int) -> npt.NDArray[np.uint16]:
-        """Births of the edges of a node, in the order of ``graph.neighbours(index)``.
+        """When the edges of a node were first seen, in the order of ``graph.neighbours(index)``.
 
         An edge to a member who was forgotten and has returned has 65,535 (`UNKNOWN`) until the
         history starts anew: it is not asked about again. That member's own row has the number.
@@ -287,7 +287,7 @@ class History:
         """
         assert self.graph.first_seen is not None
         counts = np.zeros(UNKNOWN + 1, dtype=np.int64)
-        for at in self._state.manifest.returned:  # in their own rows edges are born
+        for at in self._state.manifest.returned:  # their own rows have numbers
             counts -= np.bincount(self.first_seen(at), minlength=len(counts))
         for start in range(0, len(self.graph.first_seen), _BLOCK):  # takes 8 bytes for each
             block = self.graph.first_seen[start : start + _BLOCK]

@@ -46,10 +46,10 @@ class Merge:
     n : int
         Number of nodes of the history after the merge.
     number : int
-        Number of the snapshot: the birth of new edges.
+        Number of the snapshot, in which new edges are first seen.
     returned : indices
-        Members who were forgotten before. An edge to one of them is not born: nobody else is asked
-        about it again.
+        Members who were forgotten before. An edge to one of them gets no number: nobody else is
+        asked about it again.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ def stored_rows(graph: Graph, current: Array) -> Iterator[tuple[int, Rows]]:
 def rows_anew(graph: Graph, current: Array, number: int) -> Iterator[Rows]:
     """Yield all rows of a history that starts anew with its last snapshot, `number`.
 
-    Edges that have ended lose their birth; edges to members who have returned are born.
+    Edges that have ended lose their number; edges to members who have returned get one.
     """
     for _, rows in stored_rows(graph, current):
         first_seen = np.where(rows.first_seen == UNKNOWN, number, rows.first_seen)

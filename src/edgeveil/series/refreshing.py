@@ -4,7 +4,7 @@
 crash at any point harmless:
 
     history.add                 merge the snapshot, atomically
-    history.reset_first_seen    if a series starts: edges that have ended lose their birth
+    history.reset_first_seen    if a series starts: forget when edges that have ended were seen
     pending.json                record which snapshot is being worked on
     ledger.charge               charge newcomers for the series; record windows at price 0
     noise                       draw it from the batches' secrets; write the new state

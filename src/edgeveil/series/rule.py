@@ -77,9 +77,9 @@ class WindowRule:
 def own_first_seen(
     graph: Graph, last: npt.NDArray[np.integer], until: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For every node: its friends so far, those up to its last window, and the earliest birth.
+    """For every node: friends so far, friends up to its last window, and its earliest edge.
 
-    "So far" means up to snapshot `until`.
+    The last is when that edge was first seen. "So far" means up to snapshot `until`.
     """
     assert graph.first_seen is not None
     n, indptr = graph.n_nodes, graph.indptr.astype(np.int64)

@@ -74,18 +74,18 @@ def read_timed(
     piece = next(chunks_of(path, reading), None)
     if piece is None:
         raise InputError(f"{path} holds no edge")
-    born, dates = _number(_read_times(piece), periods)
+    seen_at, dates = _number(_read_times(piece), periods)
     found, u, v = endpoints_of(piece, node_set)
     if not one_kind:
         refuse_two_kinds(str(path), len(found), lambda: [(u, v)])
     graph = Graph.from_edges(
         u, v, found, weighted=piece.weighted, nodes_from_edges=node_set is None, directed=keep
     )
-    return replace(graph, first_seen=_first_seen_of(graph, u, v, born)), dates
+    return replace(graph, first_seen=_first_seen_of(graph, u, v, seen_at)), dates
 
 
 def _first_seen_of(
-    graph: Graph, u: npt.NDArray[Any], v: npt.NDArray[Any], born: npt.NDArray[np.uint16]
+    graph: Graph, u: npt.NDArray[Any], v: npt.NDArray[Any], seen_at: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.uint16]:
     """For every entry of a graph, the earliest row of the list that it comes from."""
     bits = max(1, (graph.n_nodes - 1).bit_length())
@@ -95,7 +95,7 @@ def _first_seen_of(
     edge = u != v
     ends = u[edge].astype(np.int64), v[edge].astype(np.int64)
     for a, b in [ends] if graph.directed else [ends, ends[::-1]]:
-        np.minimum.at(first_seen, np.searchsorted(keys, a << bits | b), born[edge])
+        np.minimum.at(first_seen, np.searchsorted(keys, a << bits | b), seen_at[edge])
     return first_seen
 
 

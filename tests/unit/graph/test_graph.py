@@ -151,31 +151,31 @@ def test_an_edge_is_added_with_its_birth_and_leaves_with_it(directed):
     plain = Graph.from_edges([0, 1, 3], [1, 2, 1], NodeSet.range(4), directed=directed)
     given = [1, 2, 3] if directed else [1, 1, 2, 3, 2, 3]
     graph = replace(plain, first_seen=np.array(given, np.uint16))
-    other = graph.with_edge_flipped(0, 3, birth=9)
+    other = graph.with_edge_flipped(0, 3, first_seen=9)
     assert (other.neighbours(0).tolist(), other.first_seen[:2].tolist()) == ([1, 3], [1, 9])
     assert other.n_edges == 4
     if not directed:
         assert other.neighbours(3).tolist() == [0, 1]
         assert other.first_seen[-2:].tolist() == [9, 3]
     assert other.with_edge_flipped(0, 3) == graph
-    assert graph.with_edge_flipped(0, 3, birth=8) != other
+    assert graph.with_edge_flipped(0, 3, first_seen=8) != other
     for wrong in (None, 0, 2**16):
-        with pytest.raises(ParameterError, match="birth"):
-            graph.with_edge_flipped(0, 3, birth=wrong)
-    with pytest.raises(ParameterError, match="birth"):
-        plain.with_edge_flipped(0, 3, birth=1)
+        with pytest.raises(ParameterError, match="first_seen"):
+            graph.with_edge_flipped(0, 3, first_seen=wrong)
+    with pytest.raises(ParameterError, match="first_seen"):
+        plain.with_edge_flipped(0, 3, first_seen=1)
 
 
 def test_births_are_part_of_a_graph_and_cannot_be_changed():
     plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
-    born = replace(plain, first_seen=np.array([1, 1, 2, 2], np.uint16))
+    earlier = replace(plain, first_seen=np.array([1, 1, 2, 2], np.uint16))
     later = replace(plain, first_seen=np.array([1, 1, 3, 3], np.uint16))
-    assert born == replace(later, first_seen=born.first_seen.copy())
-    assert plain != born != later != plain
-    assert len({g.fingerprint for g in (plain, born, later)}) == 3
-    assert pickle.loads(pickle.dumps(born)) == born
+    assert earlier == replace(later, first_seen=earlier.first_seen.copy())
+    assert plain != earlier != later != plain
+    assert len({g.fingerprint for g in (plain, earlier, later)}) == 3
+    assert pickle.loads(pickle.dumps(earlier)) == earlier
     with pytest.raises(ValueError, match="read-only"):
-        born.first_seen[0] = 1
+        earlier.first_seen[0] = 1
     for wrong in (np.ones(3, np.uint16), np.ones(4, np.int64), np.ones((2, 2), np.uint16)):
         with pytest.raises(InputError, match="first_seen"):
             replace(plain, first_seen=wrong)
