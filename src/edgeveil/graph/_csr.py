@@ -1,7 +1,7 @@
 """Pairs of node indices -> the CSR rows of the simple graph, undirected or directed.
 
 An entry (u, v) is the arc u -> v and, undirected, v -> u as well. The key of an arc is its row,
-its column, and a bit that is set for the reversed arc. Keys are scattered into buckets of
+its column, and a bit that is set for the reversed arc. ArcKeys are scattered into buckets of
 neighbouring rows that fit into the processor's cache (few entries: one bucket). Each bucket is
 sorted, repeats are dropped, and the columns overwrite the keys: besides the input, only the keys (8
 or 16 bytes per entry) and the row starts need memory. From 5 million entries this takes 0.07 s, one
@@ -28,7 +28,7 @@ _BUCKET = 1 << 14
 _MOST_BUCKETS_LOG = 11
 
 
-class Rows(NamedTuple):
+class CSRArrays(NamedTuple):
     """A CSR structure, symmetric unless directed, and counts of what was dropped."""
 
     indptr: Array
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     both_directions: int
 
 
-class Keys(NamedTuple):
+class ArcKeys(NamedTuple):
     """The keys of all arcs: bucket k is keys[starts[k] : starts[k + 1]], rows k << shift on."""
 
     keys: Array
@@ -46,7 +46,7 @@ class Keys(NamedTuple):
     shift: int
 
 
-def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows | None:
+def csr_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> CSRArrays | None:
     """Build the rows of the graph with these entries; None if an index is not in 0 .. n-1."""
     bits = max(1, (n - 1).bit_length())
     # directed: half as many arcs, sorted at once
@@ -69,7 +69,7 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
     buckets.keys.resize(-(-total // words), refcheck=False)
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(degrees, out=indptr[1:])
-    return Rows(
+    return CSRArrays(
         indptr,
         buckets.keys.view(np.int32)[:total],
         loops,
@@ -78,14 +78,14 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
     )
 
 
-def _one_bucket(u: Array, v: Array, bits: int, *, directed: bool = False) -> Keys:
+def _one_bucket(u: Array, v: Array, bits: int, *, directed: bool = False) -> ArcKeys:
     """The keys of few entries, or of directed ones, in one bucket."""
     no_loop = u != v
     u, v = (ends[no_loop].astype(np.uint64) for ends in (u, v))
     keys = u << (bits + 1) | v << 1
     if not directed:
         keys = np.concatenate([keys, v << (bits + 1) | u << 1 | 1])
-    return Keys(keys, np.array([0, len(keys)]), bits)
+    return ArcKeys(keys, np.array([0, len(keys)]), bits)
 
 
 def bucket_shift(n: int, arcs: int) -> int:
@@ -114,7 +114,7 @@ def scatter_pairs(
     *,
     first: int = 0,
     directed: bool = False,
-) -> Keys:
+) -> ArcKeys:
     """The keys of many entries that belong to some buckets, from `first` on, in compiled loops.
 
     `counts` must come from `count_buckets` of the same entries: the loops do not check bounds.
@@ -128,7 +128,7 @@ def scatter_pairs(
     cursor = starts[:-1].copy()
     for u, v in pairs:
         scatter_arcs(*_normalised(u, v), shift, bits, not directed, first, cursor, keys)
-    return Keys(keys, starts, shift)
+    return ArcKeys(keys, starts, shift)
 
 
 def _normalised(u: Array, v: Array) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ def _normalised(u: Array, v: Array) -> tuple[Array, Array]:
     return u, v
 
 
-def sort_buckets(buckets: Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
+def sort_buckets(buckets: ArcKeys, bits: int, degrees: Array) -> tuple[int, int, int]:
     """Sort each bucket; write the columns over the keys, from the front, and the rows' degrees.
 
     Returns the number of columns, of keys that repeat another, and of keys dropped.

@@ -41,7 +41,7 @@ from edgeveil.graph._csr import (
     scatter_pairs,
     sort_buckets,
 )
-from edgeveil.graph.columns import Columns, Reading, refuse_two_kinds
+from edgeveil.graph.columns import Columns, ReadOptions, refuse_two_kinds
 from edgeveil.graph.edges import IdIndex, index_of, sort_ids, sorted_nodes
 from edgeveil.graph.graph import Directed, ReadReport, check_directed, index_type
 from edgeveil.graph.node_lists import Nodes, read_nodes
@@ -137,7 +137,7 @@ def build_graph(
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
     check_target(path, overwrite)
-    reading = Reading(
+    options = ReadOptions(
         nodes=read_nodes(nodes, ids=ids),
         header=header,
         columns=columns,
@@ -148,7 +148,7 @@ def build_graph(
     build = _Build(
         folder=path.parent / f".{path.name}.building",
         parts=paths,
-        reading=reading,
+        options=options,
         directed=check_directed(directed) == "keep",
         memory=total_memory() // 2 if memory is None else memory,
         progress=progress or (lambda what, done, total: None),
@@ -178,7 +178,7 @@ class _TextError(Exception):
 class _Build:
     folder: Path
     parts: list[Path]
-    reading: Reading
+    options: ReadOptions
     directed: bool
     memory: int
     progress: Progress
@@ -199,16 +199,16 @@ class _Build:
             yield
 
     def _check_plan(self) -> None:
-        nodes, reading = self.reading.nodes, self.reading
+        nodes, options = self.options.nodes, self.options
         plan = {
             "version": 4,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [
-                reading.header,
-                reading.columns,
-                reading.delimiter,
+                options.header,
+                options.columns,
+                options.delimiter,
                 self.directed,
-                reading.text,
+                options.text,
             ],
             "nodes": None if nodes is None else nodes.digest().hexdigest(),
         }
@@ -233,19 +233,19 @@ class _Build:
             del index
             entries = sum(part["entries"] for part in notes)
             files = [self.folder / f"{name}.ends" for part in notes for name in part["chunks"]]
-            if not self.reading.one_kind:
+            if not self.options.one_kind:
                 refuse_two_kinds(
                     "the parts", n, lambda: (np.load(file, mmap_mode="r") for file in files)
                 )
             memory, directed = self.memory * 3 // 4, self.directed
-            tally = _write_rows(files, rank, n, new, memory, self.progress, directed=directed)
+            written = _write_rows(files, rank, n, new, memory, self.progress, directed=directed)
             read_report = ReadReport(
                 entries=entries,
-                self_loops=tally.self_loops,
-                repeated=tally.repeated // (2 - self.directed),
-                both_directions=(tally.dropped - tally.repeated) // 2,
+                self_loops=written.self_loops,
+                repeated=written.repeated // (2 - self.directed),
+                both_directions=(written.dropped - written.repeated) // 2,
                 weighted=sum(part["weighted"] for part in notes),
-                nodes_from_edges=self.reading.nodes is None,
+                nodes_from_edges=self.options.nodes is None,
             )
             self.progress("folder described", 0, 1)
             describe_folder(new, kind, n, read_report, directed=self.directed)
@@ -259,18 +259,18 @@ class _Build:
         Returns the notes of every part, the ids in order of occurrence, and the node list; its
         ids are text if one of the edges has an id that is text.
         """
-        as_text, nodes = self.folder / "text", self.reading.nodes
+        as_text, nodes = self.folder / "text", self.options.nodes
         while True:
-            reading = self.reading
+            options = self.options
             if as_text.exists():
                 nodes = None if nodes is None else nodes.as_text()
-                reading = replace(self.reading, nodes=nodes, text=True)
-            index = None if reading.nodes is None else index_of(reading.nodes, _MANY)
+                options = replace(self.options, nodes=nodes, text=True)
+            index = None if options.nodes is None else index_of(options.nodes, _MANY)
             notes = []
             try:
                 for number in range(len(self.parts)):
                     self.progress("parts read", number, len(self.parts))
-                    part, index = self._read_part(number, reading, index)
+                    part, index = self._read_part(number, options, index)
                     notes.append(part)
             except _TextError:  # read everything again as text
                 # last part first: its endpoints are numbers of ids in all parts before it
@@ -279,10 +279,10 @@ class _Build:
                 write_note(as_text, True)
             else:
                 self.progress("parts read", len(self.parts), len(self.parts))
-                return notes, index, reading.nodes
+                return notes, index, options.nodes
 
     def _read_part(
-        self, number: int, reading: Reading, index: IdIndex | None
+        self, number: int, options: ReadOptions, index: IdIndex | None
     ) -> tuple[dict[str, Any], IdIndex | None]:
         """Read a part, or the notes of an earlier call; return the ids with the new ones added."""
         import polars as pl
@@ -294,19 +294,19 @@ class _Build:
             before: dict[str, Any] = json.loads(note.read_text())
             if before["file"] != version:
                 raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
-            if reading.nodes is None and before["chunks"]:
+            if options.nodes is None and before["chunks"]:
                 files = [self.folder / f"{name}.ids" for name in before["chunks"]]
                 ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in files)
                 index = index or IdIndex(ids.dtype, _MANY)
                 index.add(ids)
             return before, index
         part: dict[str, Any] = {"file": version, "entries": 0, "weighted": 0, "chunks": []}
-        for chunk in chunks_of(path, reading, self.memory):
+        for chunk in chunks_of(path, options, self.memory):
             name = f"part-{number}-{len(part['chunks'])}"
-            if chunk.is_text and not reading.as_text:
+            if chunk.is_text and not options.as_text:
                 raise _TextError
-            if reading.nodes is not None and index is not None:
-                ends = np.array(chunk.indices_in(reading.nodes, index), dtype=np.int32)
+            if options.nodes is not None and index is not None:
+                ends = np.array(chunk.indices_in(options.nodes, index), dtype=np.int32)
             else:
                 ids, u, v = chunk.index()
                 index = index or IdIndex(ids.dtype, _MANY)
@@ -343,8 +343,8 @@ class _Build:
 # -- the rows ------------------------------------------------------------------------------
 
 
-class Tally(NamedTuple):
-    """Progress: buckets done, columns written, and what was dropped."""
+class WrittenRows(NamedTuple):
+    """How far `_write_rows` has come: buckets and columns written, and what was dropped."""
 
     buckets: int = 0
     columns: int = 0
@@ -362,7 +362,7 @@ def _write_rows(
     progress: Progress,
     *,
     directed: bool,
-) -> Tally:
+) -> WrittenRows:
     """Write indices.npy and indptr.npy to a folder; the same call resumes after an interruption.
 
     For every group of buckets (`edgeveil.graph._csr`) that fits into memory all files are read: the
@@ -388,15 +388,19 @@ def _write_rows(
         assert loops_of_file >= 0, "indices come from the node set"
         loops += loops_of_file
     note, degrees_file = folder.with_name("rows.json"), folder.with_name("degrees.npy")
-    tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
+    written = (
+        WrittenRows(*json.loads(note.read_text()))
+        if note.exists()
+        else WrittenRows(self_loops=loops)
+    )
     bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
     with (
-        appendable(folder / "indices.npy", np.int32, tally.columns) as indices,
-        appendable(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
+        appendable(folder / "indices.npy", np.int32, written.columns) as indices,
+        appendable(degrees_file, np.int32, min(written.buckets << shift, n)) as degrees,
     ):
-        while tally.buckets < len(counts):
-            progress("buckets of rows", tally.buckets, len(counts))
-            first = tally.buckets
+        while written.buckets < len(counts):
+            progress("buckets of rows", written.buckets, len(counts))
+            first = written.buckets
             fitting = np.searchsorted(np.cumsum(bucket_bytes[first:]), memory, side="right")
             last = first + max(1, int(fitting))
             own = np.zeros(min(last << shift, n) - (first << shift), dtype=np.int32)
@@ -408,12 +412,12 @@ def _write_rows(
             degrees.write(own.data)
             flush(indices)
             flush(degrees)
-            columns, dropped = tally.columns + total, tally.dropped + dropped
-            tally = Tally(last, columns, tally.repeated + repeated, dropped, loops)
-            write_note(note, tally)
+            columns, dropped = written.columns + total, written.dropped + dropped
+            written = WrittenRows(last, columns, written.repeated + repeated, dropped, loops)
+            write_note(note, written)
     progress("buckets of rows", len(counts), len(counts))
-    _write_starts(degrees_file, tally.columns, folder / "indptr.npy")
-    return tally
+    _write_starts(degrees_file, written.columns, folder / "indptr.npy")
+    return written
 
 
 def _write_starts(degrees_file: Path, total: int, file: Path) -> None:

@@ -27,8 +27,8 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Options; see `edgeveil.read_graph`.
+class ReadOptions:
+    """Options of a reader of edge lists; see `edgeveil.read_graph`.
 
     `text`: ids are text in any case. `one_kind`: both columns hold the same kind of nodes.
     `time`: the column with times, if asked for.
@@ -66,7 +66,7 @@ class Reading:
         return any(isinstance(column, str) for column in (*(self.columns or ()), self.time))
 
 
-def is_number(text: str) -> bool:
+def is_numeric(text: str) -> bool:
     """Whether the text is a number."""
     try:
         float(text)
@@ -80,7 +80,7 @@ def is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
-class Picked(NamedTuple):
+class ColumnPositions(NamedTuple):
     """Positions of columns; None: there is no weight, or times were not asked for."""
 
     first: int
@@ -89,22 +89,22 @@ class Picked(NamedTuple):
     time: int | None = None
 
 
-def pick_columns(
+def find_columns(
     names: Sequence[str] | None,
     rows: Sequence[Sequence[str]],
-    reading: Reading,
+    options: ReadOptions,
     where: str,
     *,
     in_memory: bool = False,
-) -> Picked:
-    """Pick the columns as `_pick` does, and refuse two whose names are of two kinds of nodes."""
-    picked = _pick(names, rows, reading, where, in_memory=in_memory)
-    if names is not None and not reading.one_kind:
-        pair = names[picked.first], names[picked.second]
+) -> ColumnPositions:
+    """Find the columns; refuse two of ids whose names are of two kinds of nodes."""
+    positions = _take_columns(names, rows, options, where, in_memory=in_memory)
+    if names is not None and not options.one_kind:
+        pair = names[positions.first], names[positions.second]
         if things_in(pair[0]) != things_in(pair[1]):
             named = f"the columns {pair[0]!r} and {pair[1]!r} name"
             raise InputError(f"{where}: {named} {_TWO_KINDS}")
-    return picked
+    return positions
 
 
 _TWO_KINDS = (
@@ -141,35 +141,35 @@ def refuse_two_kinds(
         raise InputError(f"{where}: the two columns share no id, so they seem to hold {_TWO_KINDS}")
 
 
-def _pick(
+def _take_columns(
     names: Sequence[str] | None,
     rows: Sequence[Sequence[str]],
-    reading: Reading,
+    options: ReadOptions,
     where: str,
     *,
     in_memory: bool,
-) -> Picked:
-    """Pick the columns of the two ids, of the weight, and of the times if they are asked for.
+) -> ColumnPositions:
+    """The columns of the two ids, of the weight, and of the times if they are asked for.
 
     By default the first two columns, and the third is a weight if it is numeric; with `columns`,
     one called ``weight`` is. `rows` are the first ones. `in_memory`: a table, not a file.
     """
     width, listed = len(rows[0] if names is None else names), list(names or ())
-    time = None if reading.time is None else _position(reading.time, listed, width, where)
-    if reading.columns is not None:
-        first, second = (_position(column, listed, width, where) for column in reading.columns)
+    time = None if options.time is None else _position(options.time, listed, width, where)
+    if options.columns is not None:
+        first, second = (_position(column, listed, width, where) for column in options.columns)
         if time in (first, second):
-            raise ParameterError(f"the times cannot be in a column of ids, got {reading.time!r}")
+            raise ParameterError(f"the times cannot be in a column of ids, got {options.time!r}")
         weight = listed.index("weight") if "weight" in listed else None
-        return Picked(first, second, None if weight in (first, second) else weight, time)
+        return ColumnPositions(first, second, None if weight in (first, second) else weight, time)
     others = [i for i in range(width) if i != time]
     if len(others) < 2:
         raise InputError(f"{where} has {len(others)} column, an edge needs two")
     if len(others) > 2:
         left = None if names is None else [names[i] for i in others]
         shown = [[row[i] for i in others if i < len(row)] for row in rows]
-        _refuse_ambiguous(left, shown, reading.nodes, where, in_memory)
-    return Picked(others[0], others[1], others[2] if len(others) > 2 else None, time)
+        _refuse_ambiguous(left, shown, options.nodes, where, in_memory)
+    return ColumnPositions(others[0], others[1], others[2] if len(others) > 2 else None, time)
 
 
 def _position(column: str | int, names: list[str], width: int, where: str) -> int:
@@ -227,7 +227,7 @@ def _plausible(names: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> li
         for i, column in enumerate(values)
         if not any(map(is_time, column))
         and not (all(map(is_integer, column)) and _are_seconds(column))
-        and not (all(map(is_number, column)) and not all(map(is_integer, column)))
+        and not (all(map(is_numeric, column)) and not all(map(is_integer, column)))
         and not (names is not None and OTHERS & set(words_of(names[i])))
     ]
     named = [i for i in left if names is not None and "id" in words_of(names[i])]
@@ -247,7 +247,7 @@ def _first_two_are_ids(rows: Sequence[Sequence[str]]) -> bool:
     integers = [all(map(is_integer, column)) for column in (first, second, third)]
     if all(integers) and _are_seconds(first) and not _are_seconds(second):
         return False
-    return integers[0] == integers[1] and (integers[0] or all(map(is_number, third)))
+    return integers[0] == integers[1] and (integers[0] or all(map(is_numeric, third)))
 
 
 def _are_seconds(column: Sequence[str]) -> bool:

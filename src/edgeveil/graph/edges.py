@@ -13,14 +13,14 @@ import numpy.typing as npt
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError
 from edgeveil.graph._csr import MOST_NODES
-from edgeveil.graph.columns import Reading, refuse_two_kinds
+from edgeveil.graph.columns import ReadOptions, refuse_two_kinds
 from edgeveil.graph.graph import Graph, index_type
 from edgeveil.graph.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from edgeveil.graph.text import Layout
+    from edgeveil.graph.text import TextLayout
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +51,7 @@ class RowError(Exception):
         return f" ({len(self.rows)} {unit}: {first})"
 
 
-class Indexed(NamedTuple):
+class IndexedEdges(NamedTuple):
     """Two columns as their distinct values and the index of each row among these."""
 
     ids: pl.Series
@@ -63,10 +63,10 @@ class Indexed(NamedTuple):
 class Chunk:
     """Edges read together: a whole file, or a part that fits into memory."""
 
-    edges: Indexed | tuple[pl.Series, pl.Series]  # two columns of integers, or two of strings
+    edges: IndexedEdges | tuple[pl.Series, pl.Series]  # two columns of integers, or two of strings
     weighted: int  # number of weights other than 1
     explain: Callable[[RowError], InputError]  # names the row's place in the file
-    layout: Layout | None = None  # of text
+    layout: TextLayout | None = None  # of text
     times: pl.Series | None = None  # unparsed, if asked for
 
     @property
@@ -74,9 +74,9 @@ class Chunk:
         """Whether there are ids, and they are text."""
         return len(self.edges[0]) > 0 and not self.edges[0].dtype.is_integer()
 
-    def index(self) -> Indexed:
+    def index(self) -> IndexedEdges:
         """The edges, indexed by their distinct ids."""
-        return self.edges if isinstance(self.edges, Indexed) else index_columns(*self.edges)
+        return self.edges if isinstance(self.edges, IndexedEdges) else index_columns(*self.edges)
 
     def indices_in(self, nodes: NodeSet, index: IdIndex) -> tuple[Array, Array]:
         """The edges as indices in a node list of the same kind; `index` is that of the list."""
@@ -97,17 +97,17 @@ class Chunk:
         return u, v
 
 
-def graph_of(chunk: Chunk, reading: Reading, where: str, *, directed: bool) -> Graph:
+def graph_of_chunk(chunk: Chunk, options: ReadOptions, where: str, *, directed: bool) -> Graph:
     """Build the graph; without a node list the node set is the ids that occur, sorted."""
-    nodes, u, v = endpoints_of(chunk, reading.nodes)
-    if not reading.one_kind:
+    nodes, u, v = endpoints_of(chunk, options.nodes)
+    if not options.one_kind:
         refuse_two_kinds(where, len(nodes), lambda: [(u, v)])
     return Graph.from_edges(
         u,
         v,
         nodes,
         weighted=chunk.weighted,
-        nodes_from_edges=reading.nodes is None,
+        nodes_from_edges=options.nodes is None,
         directed=directed,
     )
 
@@ -161,13 +161,13 @@ def sorted_nodes(ids: pl.Series) -> NodeSet:
     return NodeSet("str", {"text": text, "offsets": offsets}, in_order=True)
 
 
-def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
+def index_columns(first: pl.Series, second: pl.Series) -> IndexedEdges:
     """Index two columns, both of integers or both of strings, by their distinct values."""
     if first.dtype.is_integer() and (near := _index_by_range(first.to_numpy(), second.to_numpy())):
         return near
     numbers = IdIndex(first.dtype, len(first) + len(second))
     u, v = numbers.add(first), numbers.add(second)
-    return Indexed(numbers.ids, u, v)
+    return IndexedEdges(numbers.ids, u, v)
 
 
 def sort_ids(ids: pl.Series, *columns: Array) -> pl.Series:
@@ -258,12 +258,12 @@ class IdIndex:
             self._seed += 1
 
 
-def _index_by_range(a: Array, b: Array) -> Indexed | None:
+def _index_by_range(a: Array, b: Array) -> IndexedEdges | None:
     """Index integers by a table over their range; None if that would be too long."""
     import polars as pl
 
     if not len(a):
-        return Indexed(pl.Series("id", [], dtype=pl.Int64), a, b)
+        return IndexedEdges(pl.Series("id", [], dtype=pl.Int64), a, b)
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
     if high - low >= _TABLE_FACTOR * (len(a) + len(b)) + _TABLE_FREE:
         return None
@@ -276,7 +276,7 @@ def _index_by_range(a: Array, b: Array) -> Indexed | None:
     if len(ids) < len(occurs):
         rank = np.cumsum(occurs, dtype=index_type(len(occurs))) - 1
         a, b = rank[a], rank[b]
-    return Indexed(ids, a, b)
+    return IndexedEdges(ids, a, b)
 
 
 def _keys(ids: pl.Series, seed: int) -> npt.NDArray[np.uint64]:

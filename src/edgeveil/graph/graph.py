@@ -13,7 +13,7 @@ import numpy.typing as npt
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph._csr import MOST_NODES, rows_of_pairs
+from edgeveil.graph._csr import MOST_NODES, csr_of_pairs
 from edgeveil.graph.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -171,11 +171,11 @@ class Graph:
             raise InputError("edges must be given as two lists of node indices")
         if n > MOST_NODES:
             raise InputError(f"{n} nodes are too many: a graph has at most {MOST_NODES:,}")
-        rows = rows_of_pairs(u, v, n, directed=directed)
-        if rows is None:
+        csr = csr_of_pairs(u, v, n, directed=directed)
+        if csr is None:
             raise InputError(f"an edge names a node outside of the {n} nodes given")
-        indptr, indices = rows.indptr, rows.indices
-        if must_be_symmetric and rows.both_directions != len(indices) // 2:
+        indptr, indices = csr.indptr, csr.indices
+        if must_be_symmetric and csr.both_directions != len(indices) // 2:
             raise InputError(
                 "the input is directed: some pairs are given in one direction only; "
                 'pass directed="ignore" to read every arc as an undirected edge, '
@@ -183,9 +183,9 @@ class Graph:
             )
         read_report = ReadReport(
             entries=len(u),
-            self_loops=rows.self_loops,
-            repeated=rows.repeated,
-            both_directions=rows.both_directions,
+            self_loops=csr.self_loops,
+            repeated=csr.repeated,
+            both_directions=csr.both_directions,
             weighted=weighted,
             nodes_from_edges=nodes_from_edges,
         )

@@ -85,7 +85,7 @@ def check_readable(path: Path) -> None:
         pass
 
 
-def blocks(path: Path, size: int) -> Iterator[bytes]:
+def read_blocks(path: Path, size: int) -> Iterator[bytes]:
     """Yield a text file by blocks, without a byte order mark.
 
     Stops at decompression bombs: edge lists decompress to 2 to 10 times their size, a forged file
@@ -107,7 +107,7 @@ def blocks(path: Path, size: int) -> Iterator[bytes]:
 def content(path: Path) -> bytes:
     """Read a text file, decompressed if it ends in ``.gz``, without a byte order mark."""
     # -1: one block, not copied
-    return _line_ends(b"".join(blocks(path, _BLOCK if is_gzip(path) else -1)))
+    return _line_ends(b"".join(read_blocks(path, _BLOCK if is_gzip(path) else -1)))
 
 
 def _line_ends(data: bytes) -> bytes:
@@ -122,7 +122,7 @@ def _line_ends(data: bytes) -> bytes:
 def whole_lines(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, about `size` bytes each, with the number of their first line."""
     line, rest = 1, b""
-    for block in blocks(path, max(size, HEAD)):
+    for block in read_blocks(path, max(size, HEAD)):
         block = rest + block
         cut = _end_of_lines(block, patience=4 * size + HEAD)
         if cut:

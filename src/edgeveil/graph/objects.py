@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError
-from edgeveil.graph.columns import Columns, Reading, is_header_of_ids, likely_pair, refuse_two_kinds
+from edgeveil.graph.columns import (
+    Columns,
+    ReadOptions,
+    is_header_of_ids,
+    likely_pair,
+    refuse_two_kinds,
+)
 from edgeveil.graph.edges import with_text_ids
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.lines import refuse_url
@@ -106,39 +112,39 @@ def as_graph(
             raise InputError("a Graph has its node set already; nodes= cannot change it")
         graph = obj
     else:
-        reading = Reading(
+        options = ReadOptions(
             nodes=read_nodes(nodes, ids=ids), columns=columns, text=as_text, one_kind=one_kind
         )
-        graph = _read(obj, reading, directed)
+        graph = _read(obj, options, directed)
     return with_text_ids(graph) if as_text else graph
 
 
-def _read(obj: Any, reading: Reading, directed: Directed) -> Graph:
+def _read(obj: Any, options: ReadOptions, directed: Directed) -> Graph:
     """Read an object by the first interface that it has."""
     import scipy.sparse as sp
 
     if sp.issparse(obj):
-        return read_matrix(obj, nodes=reading.nodes, directed=directed)
+        return read_matrix(obj, nodes=options.nodes, directed=directed)
     if isinstance(obj, np.ndarray):
-        return read_array(obj, nodes=reading.nodes, directed=directed)
+        return read_array(obj, nodes=options.nodes, directed=directed)
     families = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     for library, (read, method) in _LIBRARIES.items():
         if library in families and hasattr(obj, method):
-            return _graph_of(read(obj), reading.nodes, directed, f"the {library} graph")
+            return _graph_of(read(obj), options.nodes, directed, f"the {library} graph")
     if hasattr(obj, "guarantee"):
         raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
     if "polars" in families and hasattr(obj, "collect"):
         obj = collect(obj)
     if hasattr(obj, "__arrow_c_stream__"):
-        return read_table(obj, reading, directed=directed == "keep")
+        return read_table(obj, options, directed=directed == "keep")
     if isinstance(obj, Mapping):
-        return _graph_of_dict(obj, reading, directed)
+        return _graph_of_dict(obj, options, directed)
     if isinstance(obj, list | tuple):
-        return read_rows(obj, reading, directed=directed == "keep")
+        return read_rows(obj, options, directed=directed == "keep")
     if isinstance(obj, Set | Iterator):
-        return read_rows(list(obj), reading, directed=directed == "keep")
+        return read_rows(list(obj), options, directed=directed == "keep")
     if hasattr(obj, "numpy") or hasattr(obj, "__array__"):
-        return read_array(_tensor(obj), nodes=reading.nodes, directed=directed)
+        return read_array(_tensor(obj), nodes=options.nodes, directed=directed)
     hint = ""
     if isinstance(obj, str | os.PathLike):
         refuse_url(obj)
@@ -159,20 +165,20 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
 # -- dicts -----------------------------------------------------------------------------------
 
 
-def _graph_of_dict(obj: Mapping[Any, Any], reading: Reading, directed: Directed) -> Graph:
+def _graph_of_dict(obj: Mapping[Any, Any], options: ReadOptions, directed: Directed) -> Graph:
     """Read a dict of lists of neighbours, or nodes and links as d3 and networkx write JSON."""
     links = obj.get("links", obj.get("edges"))
     if isinstance(obj.get("nodes"), list) and isinstance(links, list):
         edges = _read_node_link(obj, links)
     else:
         if _are_columns(obj):
-            return read_table(dict(obj), reading, directed=directed == "keep")
-        edges = _read_neighbours(obj, as_text=reading.as_text)
+            return read_table(dict(obj), options, directed=directed == "keep")
+        edges = _read_neighbours(obj, as_text=options.as_text)
         # it does not say whether it is directed
         edges = edges._replace(directed=directed == "keep")
-    if not reading.one_kind:
+    if not options.one_kind:
         refuse_two_kinds("the dict", len(edges.ids), lambda: [(edges.u, edges.v)])
-    return _graph_of(edges, reading.nodes, directed, "the dict")
+    return _graph_of(edges, options.nodes, directed, "the dict")
 
 
 def _are_columns(obj: Mapping[Any, Any]) -> bool:

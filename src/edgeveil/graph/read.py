@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph.columns import Columns, Reading
-from edgeveil.graph.edges import Chunk, graph_of, with_text_ids
+from edgeveil.graph.columns import Columns, ReadOptions
+from edgeveil.graph.edges import Chunk, graph_of_chunk, with_text_ids
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.graph.matrices import load_adjacency, load_mat, read_matrix, read_matrix_market
@@ -124,9 +124,9 @@ def read_graph(
     path = Path(path)
     check_directed(directed)
     as_text = check_ids(ids)
-    options = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
+    given = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
     if path.is_dir():
-        _refuse_others(options | {"nodes": nodes}, (), "a saved graph")
+        _refuse_others(given | {"nodes": nodes}, (), "a saved graph")
         graph = open_graph(path)
         if directed == "keep" and not graph.directed:
             raise InputError(f"the graph in {path} was saved without directions: none can be kept")
@@ -141,18 +141,18 @@ def read_graph(
         )
     node_set = read_nodes(nodes, ids=ids)
     if suffix == ".mat":
-        _refuse_others(options, ("key",), "a .mat file")
+        _refuse_others(given, ("key",), "a .mat file")
         key, matrix = load_adjacency(path) if key is None else (key, load_mat(path, key))
         graph = read_matrix(matrix, nodes=node_set, directed=directed, what=f"{key} in {path}")
         return with_text_ids(graph) if as_text else graph
     if suffix == ".mtx":
-        _refuse_others(options, (), "a MatrixMarket file")
+        _refuse_others(given, (), "a MatrixMarket file")
         graph = read_matrix_market(path, nodes=node_set, directed=directed)
         return with_text_ids(graph) if as_text else graph
     if suffix in PARQUET:
-        _refuse_others(options, ("columns",), "a Parquet file")
-    _refuse_others(options, ("header", "columns", "delimiter"), "a text file")
-    reading = Reading(
+        _refuse_others(given, ("columns",), "a Parquet file")
+    _refuse_others(given, ("header", "columns", "delimiter"), "a text file")
+    options = ReadOptions(
         nodes=node_set,
         header=header,
         columns=columns,
@@ -160,9 +160,9 @@ def read_graph(
         text=as_text,
         one_kind=one_kind,
     )
-    chunk = next(chunks_of(path, reading), None)
+    chunk = next(chunks_of(path, options), None)
     if chunk is not None:
-        graph = graph_of(chunk, reading, str(path), directed=directed == "keep")
+        graph = graph_of_chunk(chunk, options, str(path), directed=directed == "keep")
         return graph if chunk.layout is None else with_notes(graph, chunk.layout)
     if node_set is None:
         raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
@@ -177,10 +177,10 @@ def check_edge_list(path: Path) -> None:
         raise InputError(f"{path} is no list of edges; known are {', '.join(suffixes)}")
 
 
-def chunks_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Chunk]:
+def chunks_of(path: Path, options: ReadOptions, memory: int | None = None) -> Iterator[Chunk]:
     """Yield the edges of a file, all at once or in chunks for `memory` bytes; none if empty."""
     chunks = parquet_chunks if suffix_of(path) in PARQUET else text_chunks
-    return chunks(path, reading, memory)
+    return chunks(path, options, memory)
 
 
 # By suffix: what reads such a file, in Python, and what it has to import
@@ -218,8 +218,8 @@ def _how_to_convert(path: Path) -> str:
     return f"This command converts it: python -c {quoted}"
 
 
-def _refuse_others(options: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
+def _refuse_others(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
     """Refuse options that are given but have no meaning for this format."""
-    for name, value in options.items():
+    for name, value in given.items():
         if value is not None and name not in allowed:
             raise ParameterError(f"{name}= has no meaning for {what}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil._internal.checks import is_number
 from edgeveil.errors import InputError
-from edgeveil.graph.columns import SAMPLE, Picked, Reading, pick_columns
-from edgeveil.graph.edges import SHOWN, Chunk, RowError, graph_of
+from edgeveil.graph.columns import SAMPLE, ColumnPositions, ReadOptions, find_columns
+from edgeveil.graph.edges import SHOWN, Chunk, RowError, graph_of_chunk
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import LONGEST_ID, MISSING, NodeSet
 
@@ -23,7 +23,7 @@ _PER_ROW = 256  # measured: peak memory per row of a chunk, names included
 _MOST_ROWS = 1 << 25  # larger chunks are not faster
 
 
-def read_table(table: Any, reading: Reading, *, directed: bool) -> Graph:
+def read_table(table: Any, options: ReadOptions, *, directed: bool) -> Graph:
     """Read any object with ``__arrow_c_stream__``, or a dict of columns, whose rows are edges."""
     import polars as pl
 
@@ -43,15 +43,17 @@ def read_table(table: Any, reading: Reading, *, directed: bool) -> Graph:
         ) from error
     # pandas passes a named index as the last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
-    return _read_frame(edges, reading, where, directed=directed)
+    return _read_frame(edges, options, where, directed=directed)
 
 
-def _read_frame(edges: pl.DataFrame, reading: Reading, where: str, *, directed: bool) -> Graph:
-    picked = pick_columns(edges.columns, _sample_of(edges), reading, where, in_memory=True)
-    return graph_of(_chunk(edges, picked, where, reading), reading, where, directed=directed)
+def _read_frame(edges: pl.DataFrame, options: ReadOptions, where: str, *, directed: bool) -> Graph:
+    positions = find_columns(edges.columns, _sample_of(edges), options, where, in_memory=True)
+    return graph_of_chunk(
+        _chunk(edges, positions, where, options), options, where, directed=directed
+    )
 
 
-def read_rows(rows: Sequence[Any], reading: Reading, *, directed: bool) -> Graph:
+def read_rows(rows: Sequence[Any], options: ReadOptions, *, directed: bool) -> Graph:
     """Read a list of edges: pairs of ids, triples with a weight, or records (dicts)."""
     import polars as pl
 
@@ -61,7 +63,7 @@ def read_rows(rows: Sequence[Any], reading: Reading, *, directed: bool) -> Graph
             frame = pl.DataFrame(rows, infer_schema_length=None)
         except Exception as error:
             raise InputError(f"{where} cannot be read as records with the same fields") from error
-        return _read_frame(frame, reading, where, directed=directed)
+        return _read_frame(frame, options, where, directed=directed)
     weighted = 0
     for number, row in enumerate(rows, 1):
         if isinstance(row, list | tuple):
@@ -87,8 +89,10 @@ def read_rows(rows: Sequence[Any], reading: Reading, *, directed: bool) -> Graph
             raise TypeError("7 and '7' would become one node")
     except Exception as error:
         raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
-    chunk = replace(_chunk(pl.DataFrame(ids), Picked(0, 1), where, reading), weighted=weighted)
-    return graph_of(chunk, reading, where, directed=directed)
+    chunk = replace(
+        _chunk(pl.DataFrame(ids), ColumnPositions(0, 1), where, options), weighted=weighted
+    )
+    return graph_of_chunk(chunk, options, where, directed=directed)
 
 
 def is_weight(value: Any) -> bool:
@@ -111,7 +115,7 @@ def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot b
         raise InputError(otherwise) from error
 
 
-def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Chunk]:
+def parquet_chunks(path: Path, options: ReadOptions, memory: int | None) -> Iterator[Chunk]:
     """Yield the edges of a Parquet file, all at once or in chunks for `memory` bytes."""
     import polars as pl
 
@@ -119,13 +123,13 @@ def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator
     total = int(collect(file.select(pl.len()), unreadable).item())
     rows = max(1, total if memory is None else min(memory // _PER_ROW, _MOST_ROWS))
     head = collect(file.limit(SAMPLE), unreadable)
-    picked = pick_columns(head.columns, _sample_of(head), reading, str(path))
-    needed = sorted({i for i in picked if i is not None})
+    positions = find_columns(head.columns, _sample_of(head), options, str(path))
+    needed = sorted({i for i in positions if i is not None})
     columns = file.select(head.columns[i] for i in needed)
-    places = Picked(*(None if i is None else needed.index(i) for i in picked))  # type: ignore[arg-type]
+    places = ColumnPositions(*(None if i is None else needed.index(i) for i in positions))  # type: ignore[arg-type]
     for start in range(0, total, rows):
         frame = collect(columns.slice(start, rows), unreadable)
-        yield _chunk(frame, places, str(path), reading, start)
+        yield _chunk(frame, places, str(path), options, start)
 
 
 def read_id_column(path: Path) -> NodeSet:
@@ -149,7 +153,11 @@ def _sample_of(frame: pl.DataFrame) -> list[list[str]]:
 
 
 def _chunk(
-    frame: pl.DataFrame, picked: Picked, where: str, reading: Reading, start: int = 0
+    frame: pl.DataFrame,
+    positions: ColumnPositions,
+    where: str,
+    options: ReadOptions,
+    start: int = 0,
 ) -> Chunk:
     """The edges of a table whose first row is row `start` of `where`."""
     import polars as pl
@@ -159,13 +167,13 @@ def _chunk(
         return InputError(f"{where}, row {rows[0]}: {error.reason}{error.all_of('rows', rows)}")
 
     try:
-        a, b = (_id_column(frame.to_series(place)) for place in picked[:2])
+        a, b = (_id_column(frame.to_series(place)) for place in positions[:2])
     except RowError as error:
         raise explain(error) from error
-    if reading.as_text or pl.String in (a.dtype, b.dtype):
+    if options.as_text or pl.String in (a.dtype, b.dtype):
         a, b = a.cast(pl.String), b.cast(pl.String)
-    weighted = 0 if picked.weight is None else count_weighted(frame.to_series(picked.weight))
-    times = None if picked.time is None else frame.to_series(picked.time)
+    weighted = 0 if positions.weight is None else count_weighted(frame.to_series(positions.weight))
+    times = None if positions.time is None else frame.to_series(positions.time)
     return Chunk((a, b), weighted, explain, times=times)
 
 

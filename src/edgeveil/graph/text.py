@@ -25,13 +25,13 @@ from edgeveil.graph.columns import (
     IDS,
     OTHERS,
     SAMPLE,
-    Reading,
+    ReadOptions,
+    find_columns,
     is_header_of_ids,
-    is_number,
+    is_numeric,
     is_time,
-    pick_columns,
 )
-from edgeveil.graph.edges import SHOWN, Chunk, Indexed, RowError, index_columns
+from edgeveil.graph.edges import SHOWN, Chunk, IndexedEdges, RowError, index_columns
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.lines import is_integer
 from edgeveil.graph.nodes import INTEGER, LONGEST_ID, MISSING, NodeSet
@@ -49,7 +49,7 @@ _FEW = 3  # with fewer edges, names that occur once are no sign of a header
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How the lines of a file are split; `line` is the number of the chunk's first edge."""
 
     path: Path
@@ -66,7 +66,7 @@ class Layout:
     time: int | None = None  # column of times, if asked for
 
     @property
-    def says(self) -> str:
+    def in_words(self) -> str:
         """How the first line and the columns were read; empty for two columns, no header."""
         if self.names is not None:
             taken = f"columns {self.names[self.first]!r} and {self.names[self.second]!r}"
@@ -82,14 +82,14 @@ class Layout:
         return [self.sample[i] for i in (self.first, self.second) if i < len(self.sample)]
 
 
-def text_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Chunk]:
+def text_chunks(path: Path, options: ReadOptions, memory: int | None) -> Iterator[Chunk]:
     """Yield the edges of a text file, all at once or in chunks for `memory` bytes."""
     layout = None
     size = 0 if memory is None else max(1, min(memory // _PER_BYTE, _MOST_BYTES))
     for line, block in lines.whole_lines(path, size) if size else [(1, lines.content(path))]:
         body = block
         if layout is None:
-            first_layout = _layout_of(path, block, reading)
+            first_layout = _layout_of(path, block, options)
             if not first_layout.sample:  # no edge yet
                 continue
             layout = first_layout
@@ -97,12 +97,12 @@ def text_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Ch
             del block
         else:
             layout = replace(layout, line=line)
-        yield _chunk(body, layout, reading)
+        yield _chunk(body, layout, options)
 
 
-def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
+def _layout_of(path: Path, data: bytes, options: ReadOptions) -> TextLayout:
     """Detect the layout from the first lines of a file."""
-    header, nodes = reading.header, reading.nodes
+    header, nodes = options.header, options.nodes
     first_lines = islice(lines.data_lines(data), SAMPLE + 1)
     head = [
         # bytes after the first edge that are not UTF-8 are reported when all lines are read
@@ -111,27 +111,27 @@ def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
         for where in [f"{path}, line {number}"]
     ]
     if not head:  # comments only
-        return Layout(path, ",", None, 0, 1, None, 2, len(data), 1, [])
-    delimiter = reading.delimiter or lines.sniff_delimiter(head[0][1])
+        return TextLayout(path, ",", None, 0, 1, None, 2, len(data), 1, [])
+    delimiter = options.delimiter or lines.sniff_delimiter(head[0][1])
     rows = [lines.fields(line, delimiter) for _, line, _ in head]
     if header is None:
         # Two ids of the node list are an edge, whatever their names.
         are_nodes = nodes is not None and all(name in nodes for name in rows[0][:2])
-        header = not are_nodes and (reading.by_name or _has_header(rows))
+        header = not are_nodes and (options.by_name or _has_header(rows))
     names = rows.pop(0) if header else None
     body, _, line = head[int(header)] if rows else (len(data), "", 1)
     width = len(names or rows[0])
-    picked = pick_columns(names, rows, reading, str(path))
-    return Layout(
+    positions = find_columns(names, rows, options, str(path))
+    return TextLayout(
         path=path,
         delimiter=delimiter,
         names=names,
-        **picked._asdict(),
+        **positions._asdict(),
         width=width,
         body=body,
         line=line,
         sample=rows[0] if rows else [],
-        guessed=reading.header is None,
+        guessed=options.header is None,
     )
 
 
@@ -144,7 +144,7 @@ def _has_header(rows: list[list[str]]) -> bool:
         # user1 and user2 are ids if one of them occurs again
         return not any(name in row[:2] for name in top[:2] for row in rows[1:])
     if len(top) > 2 and any(
-        name.lower() in OTHERS and (is_number(text) or is_time(text))
+        name.lower() in OTHERS and (is_numeric(text) or is_time(text))
         for name, text in zip(top, below, strict=False)
     ):
         return True
@@ -155,14 +155,14 @@ def _has_header(rows: list[list[str]]) -> bool:
 # -- hints for the curator ----------------------------------------------------------------
 
 
-def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
+def _maybe_header(layout: TextLayout, nodes: NodeSet | None) -> str:
     """A hint, if the first line was read as an edge and neither id is in the node list."""
     if nodes is None or layout.names or any(is_integer(e) or e in nodes for e in layout.ends):
         return ""
     return f"; line {layout.line} looks like a header: say header=True (--header)"
 
 
-def with_notes(graph: Graph, layout: Layout) -> Graph:
+def with_notes(graph: Graph, layout: TextLayout) -> Graph:
     """The graph with a note on how its file was read; warns of a possible header."""
     guessed = graph.read_report.nodes_from_edges and layout.guessed
     taken = layout.names and [layout.names[i] for i in (layout.first, layout.second)]
@@ -183,7 +183,7 @@ def with_notes(graph: Graph, layout: Layout) -> Graph:
             ReadingWarning,
             stacklevel=4,
         )
-    return replace(graph, read_report=replace(graph.read_report, layout=layout.says))
+    return replace(graph, read_report=replace(graph.read_report, layout=layout.in_words))
 
 
 def _stand_alone(graph: Graph, ends: list[str]) -> bool:
@@ -202,7 +202,7 @@ def _stand_alone(graph: Graph, ends: list[str]) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
+def _chunk(body: bytes, layout: TextLayout, options: ReadOptions) -> Chunk:
     """Parse lines: two columns of integers, or indexed names."""
 
     def explain(error: RowError) -> InputError:
@@ -214,14 +214,14 @@ def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
                 if (row := next(wrong_rows, -1)) < 0:
                     break
         numbers = numbers or [layout.line - 1]
-        hint = _maybe_header(layout, reading.nodes) if error.row == 0 else ""
+        hint = _maybe_header(layout, options.nodes) if error.row == 0 else ""
         many = error.all_of("lines", numbers)
         return InputError(f"{layout.path}, line {numbers[0]}: {error.reason}{many}{hint}")
 
     weight, times = layout.weight, layout.time
-    frame = None if reading.as_text else _parse_integers(body, layout)
+    frame = None if options.as_text else _parse_integers(body, layout)
     if frame is not None:
-        edges: Indexed | tuple[pl.Series, pl.Series]
+        edges: IndexedEdges | tuple[pl.Series, pl.Series]
         edges = frame[:, layout.first], frame[:, layout.second]
         weighted = 0 if weight is None else count_weighted(frame[:, weight])
     else:
@@ -229,14 +229,14 @@ def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
         weighted = 0 if weight is None else _text_weights(frame[:, weight])
         try:
             edges = _index_names(frame[:, layout.first], frame[:, layout.second])
-            if not reading.as_text:
+            if not options.as_text:
                 edges = _to_integers(edges)
         except RowError as error:
             raise explain(error) from error
     return Chunk(edges, weighted, explain, layout, None if times is None else frame[:, times])
 
 
-def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
+def _parse_integers(body: bytes, layout: TextLayout) -> pl.DataFrame | None:
     """Parse two columns of integers; None if some line is anything else."""
     import polars as pl
 
@@ -245,7 +245,7 @@ def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
         return None
     kinds: Kinds = [pl.String] * layout.width
     kinds[layout.first] = kinds[layout.second] = pl.Int64
-    if layout.weight is not None and is_number(sample[layout.weight]):
+    if layout.weight is not None and is_numeric(sample[layout.weight]):
         kinds[layout.weight] = pl.Float64
     frame = _parse(body, layout, kinds)
     if frame is None or _has_gaps(frame) or not lines.is_plain(body, layout.delimiter):
@@ -253,7 +253,7 @@ def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
     return frame
 
 
-def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
+def _parse_strings(body: bytes, layout: TextLayout) -> pl.DataFrame:
     import polars as pl
 
     frame = _parse(body, layout, [pl.String] * layout.width)
@@ -264,7 +264,7 @@ def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
     return frame
 
 
-def _parse(body: bytes, layout: Layout, kinds: Kinds) -> pl.DataFrame | None:
+def _parse(body: bytes, layout: TextLayout, kinds: Kinds) -> pl.DataFrame | None:
     """Parse the lines as they are, or else without comments and blank lines; None if both fail."""
     import polars as pl
 
@@ -285,7 +285,7 @@ def _has_gaps(frame: pl.DataFrame) -> bool:
     return any(column.has_nulls() for column in frame)
 
 
-def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
+def _index_names(first: pl.Series, second: pl.Series) -> IndexedEdges:
     """Index two columns of names, stripped of blanks; refuse empty and broken names."""
     edges = index_columns(first, second)
     if bool((edges.ids != edges.ids.str.strip_chars(_BLANKS)).any()):
@@ -301,14 +301,14 @@ def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
     return edges
 
 
-def _refuse_rows(edges: Indexed, wrong: pl.Series, reason: str) -> None:
+def _refuse_rows(edges: IndexedEdges, wrong: pl.Series, reason: str) -> None:
     if wrong.any():
         bad = wrong.to_numpy()
         rows = np.flatnonzero(bad[edges.first] | bad[edges.second])
         raise RowError(reason, int(rows[0]), rows)
 
 
-def _to_integers(edges: Indexed) -> Indexed | tuple[pl.Series, pl.Series]:
+def _to_integers(edges: IndexedEdges) -> IndexedEdges | tuple[pl.Series, pl.Series]:
     """Two columns of integers, if every id is spelt as an integer is; else the edges."""
     import polars as pl
 
@@ -328,7 +328,7 @@ def _text_weights(column: pl.Series) -> int:
     return 0 if numbers.has_nulls() else count_weighted(numbers)
 
 
-def _explain(body: bytes, layout: Layout) -> None:
+def _explain(body: bytes, layout: TextLayout) -> None:
     """Raise for the first line that is not UTF-8, has too few or many fields, or no id."""
     for number, _, line in lines.data_lines(body):
         where = f"{layout.path}, line {layout.line - 1 + number}"

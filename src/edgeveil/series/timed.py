@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from edgeveil._internal.checks import is_number
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph.columns import Columns, Reading, are_seconds, refuse_two_kinds
+from edgeveil.graph.columns import Columns, ReadOptions, are_seconds, refuse_two_kinds
 from edgeveil.graph.edges import Chunk, RowError, endpoints_of
 from edgeveil.graph.graph import MOST_SNAPSHOTS, Directed, Graph, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
@@ -62,7 +62,7 @@ def read_timed(
     check_edge_list(path)
     keep = check_directed(directed) == "keep"
     node_set = read_nodes(nodes, ids=ids)
-    reading = Reading(
+    options = ReadOptions(
         nodes=node_set,
         header=header,
         columns=columns,
@@ -71,7 +71,7 @@ def read_timed(
         text=check_ids(ids),
         one_kind=one_kind,
     )
-    piece = next(chunks_of(path, reading), None)
+    piece = next(chunks_of(path, options), None)
     if piece is None:
         raise InputError(f"{path} holds no edge")
     seen_at, dates = _number(_read_times(piece), periods)

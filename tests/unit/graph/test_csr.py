@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import InputError
 from edgeveil.graph import _csr
-from edgeveil.graph._csr import Rows, rows_of_pairs
+from edgeveil.graph._csr import CSRArrays, csr_of_pairs
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 
@@ -32,11 +32,13 @@ def rows_by_scipy(u, v, n):
     arcs.data[:] = True
     both = (arcs + arcs.T.tocsr()).tocsr()
     both.sort_indices()
-    return Rows(both.indptr, both.indices, entries - len(u), repeated, arcs.nnz - both.nnz // 2)
+    return CSRArrays(
+        both.indptr, both.indices, entries - len(u), repeated, arcs.nnz - both.nnz // 2
+    )
 
 
 def is_same(u, v, n):
-    actual, expected = rows_of_pairs(u, v, n), rows_by_scipy(u, v, n)
+    actual, expected = csr_of_pairs(u, v, n), rows_by_scipy(u, v, n)
     assert actual.indices.dtype == np.int32
     return all(np.array_equal(a, b) for a, b in zip(actual, expected, strict=True))
 
@@ -121,9 +123,9 @@ def test_loops_stay_within_their_arrays():
         "for n, bucket in ((1, 8), (5, 8), (40, 1), (40, 8), (300, 1 << 13), (70_000, 1 << 13)):\n"
         "    u, v = rng.integers(0, n, (2, 300))\n"
         "    _csr._LARGE, _csr._BUCKET = 1 << 20, bucket\n"
-        "    small = _csr.rows_of_pairs(u, v, n)\n"
+        "    small = _csr.csr_of_pairs(u, v, n)\n"
         "    _csr._LARGE = 1\n"
-        "    large = _csr.rows_of_pairs(u, v, n)\n"
+        "    large = _csr.csr_of_pairs(u, v, n)\n"
         "    assert all(np.array_equal(a, b) for a, b in zip(small, large))\n"
     )
     done = subprocess.run(
@@ -152,18 +154,18 @@ def test_an_index_outside_is_found_wherever_it_is(as_if_large, kind, bad, side, 
     for place in (0, 50, 99):
         ends = np.zeros((2, 100), dtype=kind)
         ends[side, place] = bad
-        assert rows_of_pairs(ends[0], ends[1], 5) is None
+        assert csr_of_pairs(ends[0], ends[1], 5) is None
 
 
 def test_empty_input_gives_empty_rows(as_if_large):
     none = np.empty(0, dtype=np.int64)
     zero = np.zeros(1, dtype=np.int64)
-    assert [len(part) for part in rows_of_pairs(none, none, 3)[:2]] == [4, 0]
-    assert rows_of_pairs(none, none, 0).indptr.tolist() == [0]
-    assert rows_of_pairs(zero, zero, 0) is None
+    assert [len(part) for part in csr_of_pairs(none, none, 3)[:2]] == [4, 0]
+    assert csr_of_pairs(none, none, 0).indptr.tolist() == [0]
+    assert csr_of_pairs(zero, zero, 0) is None
     as_if_large()
-    assert rows_of_pairs(zero, zero, 0) is None
-    assert rows_of_pairs(zero, zero, 1)[1:] == (pytest.approx([]), 1, 0, 0)
+    assert csr_of_pairs(zero, zero, 0) is None
+    assert csr_of_pairs(zero, zero, 1)[1:] == (pytest.approx([]), 1, 0, 0)
 
 
 def test_a_large_graph_says_the_same_words(as_if_large):
@@ -204,7 +206,7 @@ def test_kept_directions_give_the_rows_of_scipy(as_if_large, large, kind):
     kept = u != v
     arcs = sp.coo_array((np.ones(kept.sum(), dtype=bool), (u[kept], v[kept])), shape=(n, n)).tocsr()
     arcs.sum_duplicates()
-    rows = rows_of_pairs(u, v, n, directed=True)
+    rows = csr_of_pairs(u, v, n, directed=True)
     assert np.array_equal(rows.indptr, arcs.indptr)
     assert np.array_equal(rows.indices, arcs.indices)
     assert rows[2:] == (int((~kept).sum()), int(kept.sum()) - arcs.nnz, 0)

@@ -8,12 +8,12 @@ import pytest
 
 from edgeveil.graph import edges
 from edgeveil.graph._csr_kernels import number_by_hash
-from edgeveil.graph.edges import IdIndex, Indexed, index_columns, sort_ids
+from edgeveil.graph.edges import IdIndex, IndexedEdges, index_columns, sort_ids
 
 
-def indexed_in_order(first: pl.Series, second: pl.Series) -> Indexed:
+def indexed_in_order(first: pl.Series, second: pl.Series) -> IndexedEdges:
     ids, u, v = index_columns(first, second)
-    return Indexed(sort_ids(ids, u, v), u, v)
+    return IndexedEdges(sort_ids(ids, u, v), u, v)
 
 
 @pytest.mark.parametrize("large", [False, True])
