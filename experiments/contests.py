@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.cli.output import counting
-from edgeveil.evaluation.contest import Contender, Measured, Scores, measure_contest
+from edgeveil.evaluation.contest import Contender, RankingScores, Scores, measure_contest
 from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from experiments.cells import Cells
@@ -26,7 +26,7 @@ def measure_contests(
     """Every contender on every data set; of the settings, those of `measure_contest` count."""
     options = {name: settings[name] for name in ("k", "min_degree", "restart", "seed")}
 
-    def keep(cell: str, compute: Callable[[], Measured]) -> Measured:
+    def keep(cell: str, compute: Callable[[], RankingScores]) -> RankingScores:
         return from_json(cells.get(cell, lambda: as_json(compute())))
 
     results: list[Result] = []
@@ -44,16 +44,16 @@ def measure_contests(
     return results
 
 
-def as_json(measured: Measured) -> dict[str, Any]:
+def as_json(measured: RankingScores) -> dict[str, Any]:
     """Plain data for a part file."""
     scores = {"/".join(key): values.round(6).tolist() for key, values in measured.scores.items()}
     return {"scores": scores, "shared": measured.shared}
 
 
-def from_json(part: dict[str, Any]) -> Measured:
+def from_json(part: dict[str, Any]) -> RankingScores:
     """What `as_json` made plain data of."""
     scores: Scores = {}
     for name, values in part["scores"].items():
         metric, scope = name.split("/", 1)
         scores[metric, scope] = np.array(values)
-    return Measured(scores, bool(part["shared"]))
+    return RankingScores(scores, bool(part["shared"]))

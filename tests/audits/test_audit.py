@@ -30,7 +30,7 @@ from edgeveil.privacy import statistic
 from edgeveil.privacy.noise import NoiseSource, add_laplace_to_rows
 from edgeveil.testing import AuditResult, Pair, audit, verdict
 from edgeveil.testing.guessing import fit_guesser
-from edgeveil.testing.verdict import draw
+from edgeveil.testing.verdict import draw_rows
 from edgeveil.testing.worst_pairs import worst_pair
 from experiments.forward_cap import DPForwardCap
 from experiments.graph_diffusion import GraphDiffusion
@@ -182,7 +182,7 @@ def test_trials_do_not_depend_on_batches(monkeypatch):
         drawn = []
         for batch in (1, 7, 1024):
             monkeypatch.setattr(verdict, "_BATCH", batch)
-            drawn.append(draw(mechanism, pair.graph, 0, 20, noise, lambda _: None))
+            drawn.append(draw_rows(mechanism, pair.graph, 0, 20, noise, lambda _: None))
         assert len(np.unique(drawn[0], axis=0)) == 20
         np.testing.assert_array_equal(drawn[1], drawn[0])
         np.testing.assert_array_equal(drawn[2], drawn[0])
@@ -225,7 +225,7 @@ def test_verdict_of_a_tight_mechanism_never_accuses(monkeypatch):
         centre = mechanism.epsilon * (graph is pair.neighbour)
         return rng.laplace(loc=centre, size=(trials, 1))
 
-    monkeypatch.setattr(verdict, "draw", plain)
+    monkeypatch.setattr(verdict, "draw_rows", plain)
     options = {"pair": pair, "trials": 1_000}
     results = [
         audit(DPPushFlowCap(**TIGHT), noise=NoiseSource.insecure(seed), **options)
@@ -238,7 +238,7 @@ def test_verdict_of_a_tight_mechanism_never_accuses(monkeypatch):
     tight = DPPushFlowCap(**TIGHT)
     monkeypatch.setattr(
         verdict,
-        "draw",
+        "draw_rows",
         lambda mechanism, *rest: plain(spoiled(mechanism, epsilon=3.0), *rest),
     )
     assert not audit(tight, noise=NoiseSource.insecure(0), **options).consistent

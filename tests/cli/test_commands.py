@@ -333,9 +333,11 @@ def test_help_is_fast():
 
 def test_mechanisms_lists_all_of_them(folder, run):
     said = json.loads(run("mechanisms --format json").stdout)
-    from edgeveil.mechanisms import MECHANISMS, OF_DATA
+    from edgeveil.mechanisms import DATA_MECHANISMS, MECHANISMS
 
-    assert [row["name"] for row in said["rows"]] == [kind.name for kind in (*MECHANISMS, *OF_DATA)]
+    assert [row["name"] for row in said["rows"]] == [
+        kind.name for kind in (*MECHANISMS, *DATA_MECHANISMS)
+    ]
     assert all(row["use"] for row in said["rows"])
 
 

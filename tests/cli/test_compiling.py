@@ -99,7 +99,7 @@ def test_a_command_that_compiles_nothing_says_nothing(process, tmp_path):
 def test_where_some_loops_are_kept_no_time_is_promised(tmp_path, monkeypatch, capsys):
     (tmp_path / "privacy").mkdir()
     (tmp_path / "privacy" / "_sampler.f.nbi").touch()
-    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
+    monkeypatch.setattr(_loops, "loop_folder", lambda: _loops.LoopFolder(tmp_path))
     with announce_compilation("rank"):
         for ready in (False, True, False, True):
             _loops.tell("edgeveil.flow._kernels", "reorder", ready=ready)
@@ -112,8 +112,8 @@ def test_what_was_warmed_up_and_cannot_be_written_to_is_used(tmp_path, monkeypat
     (tmp_path / "_a.f.nbi").touch()
     monkeypatch.setattr("os.access", lambda *_: False)
     assert _loops._in(tmp_path, "p-", "0" * 32).folder == tmp_path / f"p-{'0' * 32}"
-    problem = _loops.Kept(tmp_path, "/x cannot be written to")
-    monkeypatch.setattr(_loops, "kept", lambda: problem)
+    problem = _loops.LoopFolder(tmp_path, "/x cannot be written to")
+    monkeypatch.setattr(_loops, "loop_folder", lambda: problem)
     with announce_compilation("suggest"):
         _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)
     told = capsys.readouterr().err
@@ -122,7 +122,7 @@ def test_what_was_warmed_up_and_cannot_be_written_to_is_used(tmp_path, monkeypat
 
 
 def test_a_terminal_shows_which_loop_it_is_and_clears_the_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
+    monkeypatch.setattr(_loops, "loop_folder", lambda: _loops.LoopFolder(tmp_path))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with announce_compilation("convert"):
         _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)

@@ -27,7 +27,7 @@ def states(run):
 
 
 def test_versions_folders_and_extras_are_told(run, states, tmp_path, monkeypatch):
-    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
+    monkeypatch.setattr(_loops, "loop_folder", lambda: _loops.LoopFolder(tmp_path))
     told = states()
     assert told["kept compiled loops"] == f"{tmp_path} (can be written to): 0 loops"
     project = tomllib.loads(PROJECT.read_text())["project"]
@@ -53,7 +53,9 @@ def test_what_is_missing_is_named_with_what_installs_it(states, monkeypatch):
 
 
 def test_what_cannot_be_kept_is_told_with_what_to_do(states, monkeypatch):
-    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(None, "others can write to /x"))
+    monkeypatch.setattr(
+        _loops, "loop_folder", lambda: _loops.LoopFolder(None, "others can write to /x")
+    )
     told = states()["kept compiled loops"]
     assert "others can write to /x" in told
     assert _loops.VARIABLE in told

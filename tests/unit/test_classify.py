@@ -310,12 +310,14 @@ def test_measures_agree_with_scikit_learn(measured):
 
 
 def test_a_class_without_nodes_in_the_sample_has_no_recall():
-    from edgeveil.estimate.quality import measure
+    from edgeveil.estimate.quality import measure_quality
 
-    quality = measure(np.array([[1.0, 0.0]]), np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]]))
+    quality = measure_quality(
+        np.array([[1.0, 0.0]]), np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])
+    )
     assert quality.recall == (1.0, None)
     assert quality.average_precision == (1.0, None)
-    assert measure(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))) is None
+    assert measure_quality(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))) is None
 
 
 def test_abstaining_says_less_and_is_right_more_often(measured):

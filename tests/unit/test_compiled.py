@@ -174,9 +174,9 @@ def test_batch_code_digest_covers_the_compiled_loops(copy, monkeypatch):
         asked.append({path.relative_to(root).as_posix() for path in files})
         return original(files, root, form)
 
-    original = keys.digest_of
-    assert original is _loops.digest_of
-    monkeypatch.setattr(keys, "digest_of", spy)
+    original = keys.digest_of_files
+    assert original is _loops.digest_of_files
+    monkeypatch.setattr(keys, "digest_of_files", spy)
     keys._our_code.__wrapped__()
     loops = {path.relative_to(_loops.PACKAGE).as_posix() for path in _loops.loop_files()}
     assert asked[0] >= loops

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import _blocks, _kernels, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._blocks import block_zeros, components_of, layout_of
-from edgeveil.flow._kernels import KERNELS, LANES, SINGLE_LANES, blocks
+from edgeveil.flow._kernels import KERNELS, LANES, SINGLE_LANES, lane_blocks
 from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
 from edgeveil.flow.push_rounds import CappedBlock, Recursion
@@ -99,7 +99,7 @@ def test_memory_of_a_block_begins_at_a_cache_line():
 @pytest.mark.parametrize("lanes", [LANES, SINGLE_LANES])
 @pytest.mark.parametrize("count", range(36))
 def test_blocks_take_every_source_once(count, lanes):
-    parts = list(blocks(count, lanes))
+    parts = list(lane_blocks(count, lanes))
     taken = [i for part, _ in parts for i in range(count)[part]]
     assert taken == list(range(count))
     assert all(part.stop - part.start <= loops.lanes for part, loops in parts)

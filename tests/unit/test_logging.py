@@ -12,7 +12,9 @@ from edgeveil._internal import loops as _loops
 
 def test_no_record_names_a_member(caplog, tmp_path, monkeypatch):
     monkeypatch.setattr(_loops, "_told", set())
-    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(None, "nobody can write here"))
+    monkeypatch.setattr(
+        _loops, "loop_folder", lambda: _loops.LoopFolder(None, "nobody can write here")
+    )
     caplog.set_level(logging.DEBUG, logger="edgeveil")
     people = [f"person-{i}" for i in range(30)]
     lines = [f"{people[i]},{people[j]}\n" for i in range(30) for j in range(i) if (i * j) % 7 < 2]
@@ -30,7 +32,7 @@ def test_no_record_names_a_member(caplog, tmp_path, monkeypatch):
 def test_nothing_is_printed_unless_somebody_asks_for_it():
     code = (
         "from edgeveil._internal import loops as _loops;"
-        "_loops.kept = lambda: _loops.Kept(None, 'nobody can write here');"
+        "_loops.loop_folder = lambda: _loops.LoopFolder(None, 'nobody can write here');"
         "_loops.tell('edgeveil.flow._kernels', 'reorder', ready=False)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from typing import Any
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 from edgeveil._internal.files import is_own_folder
-from edgeveil._internal.loops import PACKAGE, kept, log, loop_source, loops_changed
+from edgeveil._internal.loops import PACKAGE, log, loop_folder, loop_source, loops_changed
 
 
 class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
@@ -28,7 +28,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
-        folder = kept().folder
+        folder = loop_folder().folder
         if folder is None or Path(file) not in loop_source().stamps or loops_changed():
             return None
         below = Path(file).parent.relative_to(PACKAGE)
@@ -65,7 +65,7 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
             raise RuntimeError("numba was told to keep compiled functions elsewhere")
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        folder = kept().folder
+        folder = loop_folder().folder
         try:
             if folder is None or not is_own_folder(folder):
                 return None
@@ -77,7 +77,7 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         # The source has changed since it was imported: the folder's digest is of other code.
-        if kept().problem or loops_changed():
+        if loop_folder().problem or loops_changed():
             return
         try:
             super().save_overload(signature, compiled)

@@ -40,7 +40,7 @@ _told: set[str] = set()
 # -- the source --------------------------------------------------------------------------------
 
 
-def digest_of(
+def digest_of_files(
     files: Iterable[Path], root: Path, form: Callable[[bytes], bytes] | None = None
 ) -> str:
     """SHA-256 of the names and contents of files; `form` is applied to each content first."""
@@ -76,7 +76,7 @@ def loop_source() -> LoopSource:
     """The source of all compiled loops when this process first asked."""
     files = loop_files()
     stamps = {path: _stamp(path) for path in files}  # before reading, so that no change is missed
-    return LoopSource(digest_of(files, PACKAGE) if files else "", stamps)
+    return LoopSource(digest_of_files(files, PACKAGE) if files else "", stamps)
 
 
 def loops_changed() -> bool:
@@ -85,7 +85,7 @@ def loops_changed() -> bool:
     try:
         if all(_stamp(path) == stamp for path, stamp in before.stamps.items()):
             return False
-        return digest_of(before.stamps, PACKAGE) != before.digest
+        return digest_of_files(before.stamps, PACKAGE) != before.digest
     except OSError:  # a file is gone
         return True
 
@@ -98,7 +98,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 # -- the cache ---------------------------------------------------------------------------------
 
 
-class Kept(NamedTuple):
+class LoopFolder(NamedTuple):
     """The folder of compiled loops, if there is one, and why none can be added, if that is so."""
 
     folder: Path | None
@@ -106,7 +106,7 @@ class Kept(NamedTuple):
 
 
 @cache
-def kept() -> Kept:
+def loop_folder() -> LoopFolder:
     """Where this process keeps compiled loops.
 
     In the folder that NUMBA_CACHE_DIR names, if it is set; else in the package, or if that is not
@@ -114,7 +114,7 @@ def kept() -> Kept:
     """
     digest = loop_source().digest
     if not digest:
-        return Kept(None, "edgeveil's source is not in files")
+        return LoopFolder(None, "edgeveil's source is not in files")
     # By installation: two that share a parent folder must not remove each other's.
     place = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]
     prefix = f"edgeveil-loops-{place}-"
@@ -124,11 +124,11 @@ def kept() -> Kept:
     if inside.folder is not None:
         return inside
     own = user_cache()
-    other = Kept(None, "this user has no home") if own is None else _in(own, prefix, digest)
-    return other if other.folder else Kept(None, f"{inside.problem}, and {other.problem}")
+    other = LoopFolder(None, "this user has no home") if own is None else _in(own, prefix, digest)
+    return other if other.folder else LoopFolder(None, f"{inside.problem}, and {other.problem}")
 
 
-def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept:
+def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> LoopFolder:
     """The folder in `parent`, made if need be.
 
     `inside` the package the folders above are not checked: who can write there can change the code.
@@ -142,14 +142,14 @@ def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept
             folder.mkdir(mode=0o700, exist_ok=True)
             _remove_others(folder, prefix)
         if not is_own_folder(folder):
-            return Kept(None, f"{folder} belongs to another user, or others can write to it")
+            return LoopFolder(None, f"{folder} belongs to another user, or others can write to it")
         if not inside and (problem := why_replaceable(folder)):
-            return Kept(None, problem)
+            return LoopFolder(None, problem)
     except OSError as error:
-        return Kept(None, f"{parent} cannot be written to ({error.strerror})")
+        return LoopFolder(None, f"{parent} cannot be written to ({error.strerror})")
     if not os.access(folder, os.W_OK):  # for instance in a container image
-        return Kept(folder, f"{folder} cannot be written to")
-    return Kept(folder)
+        return LoopFolder(folder, f"{folder} cannot be written to")
+    return LoopFolder(folder)
 
 
 def _remove_others(folder: Path, prefix: str) -> None:
@@ -164,12 +164,13 @@ def tell(module: str, loop: str, *, ready: bool) -> None:
     if module not in _told:
         _told.add(module)
         log.info("compiling loops of %s for this machine", module)
-        if kept().problem and len(_told) == 1:
-            log.warning("compiled loops are not kept: %s", not_kept())
+        if loop_folder().problem and len(_told) == 1:
+            log.warning("compiled loops are not kept: %s", why_not_kept())
     for watcher in watchers:
         watcher(module, loop, ready)
 
 
-def not_kept() -> str:
+def why_not_kept() -> str:
     """Why loops are not kept, and what to do."""
-    return f"{kept().problem}. Set {VARIABLE} to a folder of yours that nobody else can write to"
+    advice = f"Set {VARIABLE} to a folder of yours that nobody else can write to"
+    return f"{loop_folder().problem}. {advice}"

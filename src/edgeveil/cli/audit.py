@@ -40,12 +40,12 @@ def audit(
         is accused once in a million audits at most.
     """
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
-    from edgeveil.mechanisms import OF_DATA, Mechanism, NodeClasses
+    from edgeveil.mechanisms import DATA_MECHANISMS, Mechanism, NodeClasses
 
     kind = find_mechanism(mechanism)
     if epsilon is None and "epsilon" in fields_of(kind):
         epsilon = 1.0
-    if kind in OF_DATA:
+    if kind in DATA_MECHANISMS:
         chosen: Mechanism = NodeClasses.example(epsilon=1.0 if epsilon is None else epsilon)
     else:
         chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())

@@ -51,14 +51,14 @@ def only(watcher: _loops.Watcher) -> Iterator[None]:
 
 
 def _sentence(command: str) -> str:
-    folder, problem = _loops.kept()
+    folder, problem = _loops.loop_folder()
     seconds = _SECONDS.get(command, _USUALLY)
     some = folder is not None and any(folder.rglob("*.nbi"))
     if problem:
         long = "a few seconds" if some else f"about {seconds} s"
         return (
             f"Compiling for this machine, {long} at every call, because what is compiled cannot "
-            f"be kept: {_loops.not_kept()}."
+            f"be kept: {_loops.why_not_kept()}."
         )
     if some:
         return "Compiling what was not needed before for this machine, once: a few seconds."

@@ -40,9 +40,9 @@ def _versions() -> Iterator[tuple[str, str, str]]:
 
 
 def _folders() -> Iterator[tuple[str, str, str]]:
-    folder = _loops.kept().folder
+    folder = _loops.loop_folder().folder
     if folder is None:
-        yield "kept", "compiled loops", f"compiled at every start: {_loops.not_kept()}"
+        yield "kept", "compiled loops", f"compiled at every start: {_loops.why_not_kept()}"
     else:
         loops = counted(sum(1 for _ in folder.rglob("*.nbc")), "loop")
         yield "kept", "compiled loops", f"{folder} ({_access(folder)}): {loops}"

@@ -48,9 +48,9 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
 
 
 def _listed() -> Iterator[tuple[str, str, str, str, str]]:
-    from edgeveil.mechanisms import MECHANISMS, OF_DATA
+    from edgeveil.mechanisms import DATA_MECHANISMS, MECHANISMS
 
-    for name in [*(kind.name for kind in (*MECHANISMS, *OF_DATA)), *_announced()]:
+    for name in [*(kind.name for kind in (*MECHANISMS, *DATA_MECHANISMS)), *_announced()]:
         try:
             kind = find_mechanism(name)
         except ParameterError as error:
@@ -109,7 +109,7 @@ def _announced() -> dict[str, str]:
 
 def _loaded(place: str) -> type[Mechanism]:
     """The class at ``package.module:Class``; files of the working folder are found as well."""
-    from edgeveil.mechanisms.base import Mechanism, lacking
+    from edgeveil.mechanisms.base import Mechanism, missing_parts
 
     module, _, name = place.partition(":")
     if not module or not name:
@@ -127,8 +127,8 @@ def _loaded(place: str) -> type[Mechanism]:
             f"{place} is not a mechanism: it must inherit from edgeveil.mechanisms.Mechanism"
         )
     kind: type[Mechanism] = loaded
-    if lacks := lacking(kind):
-        raise ParameterError(f"{place} is not a mechanism: it needs {' and '.join(lacks)}")
+    if missing := missing_parts(kind):
+        raise ParameterError(f"{place} is not a mechanism: it needs {' and '.join(missing)}")
     return kind
 
 

@@ -29,8 +29,8 @@ def warmup() -> None:
     Run it when you build an image, for example, as the user that will run edgeveil.
     Example: edgeveil warmup
     """
-    folder, problem = _loops.kept()
-    refused = EdgeveilError(f"what is compiled cannot be kept: {_loops.not_kept()}")
+    folder, problem = _loops.loop_folder()
+    refused = EdgeveilError(f"what is compiled cannot be kept: {_loops.why_not_kept()}")
     if folder is None:
         raise refused
     compiled: list[str] = []

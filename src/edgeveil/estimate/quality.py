@@ -94,7 +94,7 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-def measure(
+def measure_quality(
     truth: Matrix,
     probabilities: Matrix,
     without_graph: Matrix,

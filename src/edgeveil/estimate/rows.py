@@ -129,14 +129,14 @@ def shrink(sums: Vector, prior: Vector, grain: float, noise: Vector) -> Vector:
     that plus the noise, and shrunk to `_PRIOR_TAU` as far as they are too noisy to determine it.
     """
     fit = np.zeros(3)
-    for part in blocks(len(sums)):
+    for part in row_blocks(len(sums)):
         spread, excess = prior[part] * grain, (sums[part] - prior[part]) ** 2 - noise[part]
         fit += _regression_sums(excess, spread, noise[part], _PRIOR_TAU)
     fitted, variance = _regression(fit)
     belief = _PRIOR_TAU**2 / (_PRIOR_TAU**2 + variance)
     tau = min(max(belief * fitted + (1 - belief) * _PRIOR_TAU, 0.0), _MAX_TAU)
     shrunk = np.empty_like(sums)
-    for part in blocks(len(sums)):
+    for part in row_blocks(len(sums)):
         variance_of_sums = tau * grain * prior[part]
         trust = variance_of_sums / (variance_of_sums + noise[part])
         shrunk[part] = np.maximum(prior[part] + trust * (sums[part] - prior[part]), 0.0)
@@ -146,7 +146,7 @@ def shrink(sums: Vector, prior: Vector, grain: float, noise: Vector) -> Vector:
 def regression_error(spread: Vector, noise: Vector, tau: float) -> float:
     """Standard error of the regression of `shrink`, if its result is `tau`."""
     fit = np.zeros(3)
-    for part in blocks(len(spread)):
+    for part in row_blocks(len(spread)):
         fit += _regression_sums(spread[part], spread[part], noise[part], tau)
     return math.sqrt(_regression(fit)[1])
 
@@ -173,7 +173,7 @@ def _regression(fit: Vector) -> tuple[float, float]:
     return product / certainty, 5 * scatter / certainty**2
 
 
-def blocks(n: int) -> Iterator[slice]:
+def row_blocks(n: int) -> Iterator[slice]:
     """Parts of a row: what is computed for one of them stays in the processor's cache.
 
     On a million nodes that takes half the time of whole rows, whose pages are new each time.

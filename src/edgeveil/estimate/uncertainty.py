@@ -22,11 +22,11 @@ from edgeveil.estimate.rows import (
     LocalViews,
     Rows,
     Vector,
-    blocks,
     expected_sums,
     persistent_share,
     prior_shares,
     regression_error,
+    row_blocks,
     two_hop_shares,
 )
 
@@ -209,7 +209,7 @@ def fit_tau(sums: Vector, prior: Vector, spread: Vector, scales: Vector) -> tupl
     first step on.
     """
     noise, observed, slope = 2 * scales**2, 0.0, 0.0
-    for part in blocks(len(sums)):
+    for part in row_blocks(len(sums)):
         above = np.maximum(sums[part] - prior[part], 0.0)
         observed += 2 * float((above**2 / spread[part]).sum())
         slope += float((spread[part] / noise[part]).sum())
@@ -219,7 +219,7 @@ def fit_tau(sums: Vector, prior: Vector, spread: Vector, scales: Vector) -> tupl
         tau = min(max(math.sqrt(observed / slope), observed / len(sums)), _MAX_TAU)
         for _ in range(_NEWTON_STEPS):
             value = rise = 0.0
-            for part in blocks(len(sums)):
+            for part in row_blocks(len(sums)):
                 trust = tau * spread[part] / (tau * spread[part] + noise[part])
                 # The left side is tau * sum of trust, its derivative the sum of trust (2 - trust).
                 value += float(trust.sum())
@@ -247,7 +247,7 @@ def sums_uncertainty(
     """
     above_noise = math.log(max(len(sums) / _FALSE_POSITIVES, 1.0))
     off = np.empty_like(sums)
-    for part in blocks(len(sums)):
+    for part in row_blocks(len(sums)):
         noise = 2 * scales[part] ** 2
         trust = tau * spread[part] / (tau * spread[part] + noise)
         wide = (1 - trust) ** 2 * wider[part] * spread[part] + trust**2 * noise

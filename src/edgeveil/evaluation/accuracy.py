@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.classification import ClassificationFit, choose_roles, message_rounds
-from edgeveil.estimate.quality import Quality, measure
+from edgeveil.estimate.quality import Quality, measure_quality
 from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.graph import Graph
@@ -128,7 +128,9 @@ def _private(graph: Graph, split: _Split, epsilon: float, seed: int) -> Quality:
     predictions = prepare(graph, mechanism, noise=NoiseSource.insecure(seed)).run()
     assert isinstance(predictions, Predictions)  # of what the mechanism gives
     rows = predictions.nodes.indices(graph.nodes.take(split.hidden))
-    quality = measure(split.truth, predictions.probabilities[rows], predictions.without_graph[rows])
+    quality = measure_quality(
+        split.truth, predictions.probabilities[rows], predictions.without_graph[rows]
+    )
     assert quality is not None  # there are hidden labels
     return quality
 
@@ -153,7 +155,9 @@ def _exact(graph: Graph, mechanism: NodeClasses) -> ClassificationFit:
 def _quality(
     split: _Split, logs: npt.NDArray[np.float64], log_prior: npt.NDArray[np.float64]
 ) -> Quality:
-    quality = measure(split.truth, np.exp(logs[split.hidden]), np.exp(log_prior[split.hidden]))
+    quality = measure_quality(
+        split.truth, np.exp(logs[split.hidden]), np.exp(log_prior[split.hidden])
+    )
     assert quality is not None  # there are hidden labels
     return quality
 

@@ -87,7 +87,7 @@ def releases(
 
 
 @dataclass(frozen=True)
-class Measured:
+class RankingScores:
     """One mechanism's metrics, by (metric, scope): an array (sources, repeats).
 
     `shared`: whether a repeat's noise was drawn once for all sources.
@@ -102,7 +102,7 @@ class Measured:
         return estimate(values.mean(axis=1), values.mean(axis=0), shared=self.shared)
 
     @classmethod
-    def joined(cls, parts: Sequence[Measured]) -> Measured:
+    def joined(cls, parts: Sequence[RankingScores]) -> RankingScores:
         """Put the blocks of sources of one measurement together."""
         keys, scores = parts[0].scores, [part.scores for part in parts]
         return cls({key: np.concatenate([s[key] for s in scores]) for key in keys}, parts[0].shared)
@@ -118,7 +118,7 @@ def measure_ranking(
     k: int = 100,
     exact: Rows | None = None,
     draw: Draw = releases,
-) -> Measured:
+) -> RankingScores:
     """Recall@k and NDCG@k of a mechanism in every scope, from independent releases.
 
     `exact` is the PageRank of the sources, if it is known already; `draw` makes the rows, where
@@ -147,7 +147,7 @@ def measure_ranking(
                 for metric, values in zip(metrics, top, strict=True):
                     cells[metric, scope][i, done : done + len(batch)] = values
         done += len(batch)
-    return Measured(cells, shared)
+    return RankingScores(cells, shared)
 
 
 def _released_degrees(
@@ -215,7 +215,9 @@ def measure_contest(
     min_degree: int = 50,
     restart: float = 0.15,
     seed: int = 0,
-    keep: Callable[[str, Callable[[], Measured]], Measured] = lambda cell, compute: compute(),
+    keep: Callable[[str, Callable[[], RankingScores]], RankingScores] = lambda cell, compute: (
+        compute()
+    ),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Result]:
     """Recall@k and NDCG@k of every contender in every scope, a block of sources at a time.
@@ -229,7 +231,7 @@ def measure_contest(
     everybody = choose_sources(graph, min_degree=min_degree, limit=most, seed=seed)
     chosen = {contender.cell: everybody[: contender.sources] for contender in contenders}
     total = sum(-(-len(sources) // _BLOCK) for sources in chosen.values())
-    parts: dict[str, list[Measured]] = {contender.cell: [] for contender in contenders}
+    parts: dict[str, list[RankingScores]] = {contender.cell: [] for contender in contenders}
     progress(0, total)
     for start in range(0, len(everybody), _BLOCK):
         block = everybody[start : start + _BLOCK]
@@ -265,7 +267,7 @@ def measure_contest(
             repeats=contender.repeats,
         )
         for contender in contenders
-        for measured in [Measured.joined(parts[contender.cell])]
+        for measured in [RankingScores.joined(parts[contender.cell])]
         for metric in (f"recall@{k}", f"ndcg@{k}")
         for scope in SCOPES
     ]

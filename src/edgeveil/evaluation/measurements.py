@@ -116,7 +116,7 @@ def load_matplotlib() -> Any:
     return plt
 
 
-def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: str) -> Figure:
+def draw_panels(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: str) -> Figure:
     """One panel for each (metric, scope), with 95 % intervals; dashed where there is no epsilon."""
     load_matplotlib()
     from matplotlib.figure import Figure

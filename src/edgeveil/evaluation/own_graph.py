@@ -23,7 +23,7 @@ from edgeveil.evaluation.hits import (
     default_mechanisms,
     measure_suggestions,
 )
-from edgeveil.evaluation.measurements import Result, draw
+from edgeveil.evaluation.measurements import Result, draw_panels
 from edgeveil.evaluation.over_time import measure_history
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs.request import graph_of
@@ -109,7 +109,7 @@ class Evaluation:
         EdgeveilError
             If matplotlib is not installed (``edgeveil[plot]``).
         """
-        figure = draw(self.results, self.panels, self.heading)
+        figure = draw_panels(self.results, self.panels, self.heading)
         if path is not None:
             figure.savefig(path, dpi=150)
         return figure

@@ -29,8 +29,8 @@ from edgeveil.flow._kernels import (
     SINGLE_LANES,
     Kernels,
     Layout,
-    blocks,
     label_components,
+    lane_blocks,
     reorder,
 )
 from edgeveil.graph.graph import Graph
@@ -189,11 +189,11 @@ def solve(
     def block(number: int, loops: Kernels, kind: npt.DTypeLike) -> B:
         return make(loops, kind)
 
-    for outer, wide in blocks(count, SINGLE_LANES):
+    for outer, wide in lane_blocks(count, SINGLE_LANES):
         single = block(0, wide, np.float32)
         load(single, outer)
         doubles: list[tuple[int, slice, B]] = []  # first lane of `single`, sources, block
-        for number, (inner, loops) in enumerate(blocks(outer.stop - outer.start, LANES)):
+        for number, (inner, loops) in enumerate(lane_blocks(outer.stop - outer.start, LANES)):
             part = slice(outer.start + inner.start, outer.start + inner.stop)
             double = block(number, loops, np.float64)
             load(double, part)

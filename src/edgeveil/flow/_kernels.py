@@ -171,7 +171,7 @@ def _make(lanes: int) -> Kernels:
 KERNELS = {lanes: _make(lanes) for lanes in (1, LANES, SINGLE_LANES)}
 
 
-def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:
+def lane_blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:
     """Split `count` sources into blocks of at most `lanes`.
 
     A single source takes half the time in kernels of one lane as in a block with empty lanes.

@@ -29,7 +29,7 @@ from edgeveil._internal.checks import check_bool, check_choice
 from edgeveil._internal.paper_names import with_paper_names
 from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, layout_of, solve
-from edgeveil.flow._kernels import Kernels, Layout, blocks, unload
+from edgeveil.flow._kernels import Kernels, Layout, lane_blocks, unload
 from edgeveil.flow.bounds import (
     check_bound,
     check_sigma,
@@ -236,7 +236,7 @@ def run_blocks(
         )
         return
     block_for = cache(partial(CappedBlock, layout, recursion))  # by width: memory is reused
-    for part, loops in blocks(len(starts)):
+    for part, loops in lane_blocks(len(starts)):
         block = block_for(loops)
         block.load(starts[part])
         block.rounds(recursion.rounds)

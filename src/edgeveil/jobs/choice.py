@@ -15,7 +15,7 @@ from edgeveil._internal.paper_names import refuse_paper_names
 from edgeveil._internal.words import did_you_mean
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms import MECHANISMS, OF_DATA
+from edgeveil.mechanisms import DATA_MECHANISMS, MECHANISMS
 from edgeveil.mechanisms.aggregation import Aggregation
 from edgeveil.mechanisms.base import Mechanism, check_mechanism, check_model
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
@@ -102,7 +102,7 @@ def built_in(name: str) -> type[Mechanism] | None:
     True
     """
     plain_name = _plain(name)
-    for kind in (*MECHANISMS, *OF_DATA):
+    for kind in (*MECHANISMS, *DATA_MECHANISMS):
         if plain_name in (_plain(kind.name), _plain(kind.__name__)):
             return kind
     return None

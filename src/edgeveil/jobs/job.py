@@ -25,7 +25,7 @@ from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.predictions import Predictions
 from edgeveil.results.release import Release
-from edgeveil.results.release_folder import ReleaseFolder, Result, part_name
+from edgeveil.results.release_folder import MemberResult, ReleaseFolder, part_name
 from edgeveil.results.suggestions import Suggestions
 
 
@@ -105,7 +105,7 @@ class ReleaseJob:
         job.price = self.price  # or what was shown to people would be looked up again
         return job
 
-    def run(self) -> Result | Predictions:
+    def run(self) -> MemberResult | Predictions:
         """Charge, draw and store; return the rows, or what is for everybody, with the guarantee.
 
         Raises
@@ -241,7 +241,7 @@ def release(
     mechanism: Mechanism,
     sources: Iterable[NodeId] | None = None,
     **options: Unpack[ReleaseOptions],
-) -> Result | Predictions:
+) -> MemberResult | Predictions:
     """Run a mechanism on a graph and return the rows with their guarantee.
 
     With a ledger every row is charged once, durably, before its noise is drawn, and then stored.

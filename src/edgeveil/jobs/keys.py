@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edgeveil._internal.loops import digest_of, loop_files, loops_changed
+from edgeveil._internal.loops import digest_of_files, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
@@ -139,7 +139,7 @@ def _our_code() -> str:
     files = {
         file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
     }
-    return digest_of({*files, *loop_files(folder)}, folder, _meaning)
+    return digest_of_files({*files, *loop_files(folder)}, folder, _meaning)
 
 
 @cache

@@ -26,7 +26,7 @@ from edgeveil.mechanisms.run import groups_of, make_rows
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
 from edgeveil.results.provenance import Metadata
 from edgeveil.results.release import Release
-from edgeveil.results.release_folder import Result, file_of
+from edgeveil.results.release_folder import MemberResult, file_of
 from edgeveil.results.suggestions import Suggestions
 
 
@@ -106,7 +106,7 @@ class Task:
             return RowBlock(sources, Evidence.joined(evidence), None)
         return RowBlock(sources, arrays[0], arrays[1] if len(arrays) == 2 else None)
 
-    def result(self, block: RowBlock, metadata: Metadata) -> Result:
+    def result(self, block: RowBlock, metadata: Metadata) -> MemberResult:
         """A Release of the rows, or Suggestions made of the evidence."""
         mechanism, nodes = self.mechanism, self.graph.nodes
         ids = tuple(nodes.take(block.sources.tolist()))

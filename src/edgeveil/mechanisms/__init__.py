@@ -17,8 +17,8 @@ from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 
 __all__ = [
+    "DATA_MECHANISMS",
     "MECHANISMS",
-    "OF_DATA",
     "Aggregation",
     "DPEmbeddingSparse",
     "DPInstantEmbedding",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 # Made by a function of the library from public data of the nodes, not from plain parameters alone
-OF_DATA: tuple[type[NodeClasses], ...] = (NodeClasses,)
+DATA_MECHANISMS: tuple[type[NodeClasses], ...] = (NodeClasses,)
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     Suggest,

@@ -363,8 +363,8 @@ def check_published(mechanism: Mechanism) -> None:
         )
 
 
-def lacking(kind: type[Mechanism]) -> list[str]:
-    """What its author has forgotten."""
+def missing_parts(kind: type[Mechanism]) -> list[str]:
+    """The parts that a class lacks to be a mechanism, in words."""
     needs_lists = kind.output == "lists" and kind.lists is Mechanism.lists
     gives_nothing = kind.estimate is Mechanism.estimate and kind.measure is Mechanism.measure
     return [
@@ -381,8 +381,8 @@ def check_mechanism(mechanism: Any) -> Mechanism:
         raise ParameterError(
             f"expected a mechanism with its parameters, such as TwoHop(epsilon=1), got {shown}"
         )
-    if lacks := lacking(type(mechanism)):
-        raise ParameterError(f"{mechanism.name} needs {' and '.join(lacks)}")
+    if missing := missing_parts(type(mechanism)):
+        raise ParameterError(f"{mechanism.name} needs {' and '.join(missing)}")
     return mechanism
 
 

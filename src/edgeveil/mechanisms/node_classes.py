@@ -202,7 +202,7 @@ class NodeClasses(OnceForAll):
             n_trained=int(roles.trains.sum()),
             n_validated=len(tested),
             validation=validation,
-            quality=None if validation is None else quality.measure(*validation),
+            quality=None if validation is None else quality.measure_quality(*validation),
             labelled_listeners=LabelledListeners(
                 nodes=NodeSet.of(data.nodes.ids[labelled]),
                 labels=labels.shares(labelled),

@@ -42,18 +42,18 @@ ROW_COST = 300
 EXCEEDANCE_COST = 4
 
 
-class Rows(NamedTuple):
+class SparseRows(NamedTuple):
     """Sparse rows, one after the other: row i is at starts[i] : starts[i + 1]."""
 
     positions: Positions  # increasing within a row
     values: Values
     starts: Integers  # (rows + 1)
 
-    def part(self, rows: slice) -> Rows:
+    def part(self, rows: slice) -> SparseRows:
         """Neighbouring rows."""
         begin, end = int(self.starts[rows.start]), int(self.starts[rows.stop])
         starts = self.starts[rows.start : rows.stop + 1] - begin
-        return Rows(self.positions[begin:end], self.values[begin:end], starts)
+        return SparseRows(self.positions[begin:end], self.values[begin:end], starts)
 
 
 def threshold_in_steps(threshold: float, calibration: Calibration) -> int:
@@ -69,13 +69,13 @@ def draw_tail(
     noises: NoiseRows,
     *,
     densely: bool | None = None,
-) -> Rows:
+) -> SparseRows:
     """The noisy values that reach the threshold, and their positions.
 
     ``densely`` is for all rows; None: for each row the way that is faster. That depends on the
     row alone, so a row is the same whichever rows are drawn beside it.
     """
-    given = Rows(
+    given = SparseRows(
         np.ascontiguousarray(rows[0]),
         np.ascontiguousarray(rows[1], dtype=np.float64),
         np.asarray(rows[2], dtype=np.int64),
@@ -91,7 +91,7 @@ def draw_tail(
         lazy = lengths + (EXCEEDANCE_COST * law.most + ROW_COST) <= width
         lazy |= densely is False
         counts = lazy * (2 * lengths + law.words)
-    parts: list[Rows] = []
+    parts: list[SparseRows] = []
     for group in _groups(lazy, counts):
         part, streams = given.part(group), noises[group]
         if law is not None and lazy[group.start]:
@@ -101,7 +101,7 @@ def draw_tail(
     return _joined(parts)
 
 
-def _check(rows: Rows, width: int, calibration: Calibration, threshold: float) -> None:
+def _check(rows: SparseRows, width: int, calibration: Calibration, threshold: float) -> None:
     positions, values, starts = rows
     if starts[0] != 0 or starts[-1] != len(values) or (np.diff(starts) < 0).any():
         raise ParameterError("starts must rise from 0 to the number of values")
@@ -128,11 +128,11 @@ def _groups(lazy: NDArray[np.bool_], words: Integers) -> Iterator[slice]:
         yield slice(first, len(words))
 
 
-def _joined(parts: list[Rows]) -> Rows:
+def _joined(parts: list[SparseRows]) -> SparseRows:
     if len(parts) == 1:
         return parts[0]
     counts = [np.diff(part.starts) for part in parts]
-    return Rows(
+    return SparseRows(
         np.concatenate([part.positions for part in parts] or [np.empty(0, dtype=np.int64)]),
         np.concatenate([part.values for part in parts] or [np.empty(0)]),
         np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
@@ -140,7 +140,7 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 @dataclass
-class _Gathered:
+class _JoinedStreams:
     """The words of some draws of several rows, one row after the other: a stream for `add_noise`.
 
     Attributes
@@ -180,8 +180,8 @@ def _add_noise(values: Values, calibration: Calibration, words: _sampler.Stream)
 
 
 def _draw_lazily(
-    rows: Rows, law: CountLaw, calibration: Calibration, threshold: float, noises: NoiseRows
-) -> Rows:
+    rows: SparseRows, law: CountLaw, calibration: Calibration, threshold: float, noises: NoiseRows
+) -> SparseRows:
     """Noise for the given values; count, positions and excesses for the zeros."""
     positions, values, starts = rows
     own = np.empty(2 * len(values), dtype=np.uint64)
@@ -189,14 +189,14 @@ def _draw_lazily(
     for i, (start, end) in enumerate(pairwise((2 * starts).tolist())):
         words = noises.row(i).take(end - start + law.words)[1]
         own[start:end], for_zeros[i] = words[: end - start], words[end - start :]
-    gathered = _Gathered(own, noises, starts, np.zeros(len(noises), dtype=np.int64))
+    gathered = _JoinedStreams(own, noises, starts, np.zeros(len(noises), dtype=np.int64))
     noisy = _add_noise(values, calibration, gathered)
     zeros = _exceedances(law, calibration, for_zeros, 2 * np.diff(starts), noises)
     most = int(np.count_nonzero(noisy >= threshold) + len(zeros.values))
-    merged = Rows(np.empty(most, dtype=np.int64), np.empty(most), np.empty_like(starts))
+    merged = SparseRows(np.empty(most, dtype=np.int64), np.empty(most), np.empty_like(starts))
     merge_rows(positions, noisy, starts, zeros, threshold, merged)
     used = merged.starts[-1]
-    return Rows(merged.positions[:used].copy(), merged.values[:used].copy(), merged.starts)
+    return SparseRows(merged.positions[:used].copy(), merged.values[:used].copy(), merged.starts)
 
 
 def _exceedances(
@@ -205,7 +205,7 @@ def _exceedances(
     words: NDArray[np.uint64],
     skip: Integers,
     noises: NoiseRows,
-) -> Rows:
+) -> SparseRows:
     """Sample count, positions and excesses of the zeros that reach the threshold.
 
     `words` (rows, law.words) are those of each row's stream from word ``skip`` on. Where they are
@@ -228,15 +228,15 @@ def _exceedances(
     starts = np.cumsum([0, *map(len, of_rows)])
     own = np.concatenate(pairs)
     own[::2] &= _NO_SIGN  # an excess is a draw without its sign
-    drawn = _Gathered(own, noises, starts, skip + used)
+    drawn = _JoinedStreams(own, noises, starts, skip + used)
     # Exact: the threshold has less than 53 bits (`count_law`).
     at_threshold = np.full(starts[-1], float(law.threshold) * 2.0**calibration.step_log2)
-    return Rows(np.concatenate(of_rows), _add_noise(at_threshold, calibration, drawn), starts)
+    return SparseRows(np.concatenate(of_rows), _add_noise(at_threshold, calibration, drawn), starts)
 
 
 def _draw_densely(
-    rows: Rows, width: int, calibration: Calibration, threshold: float, noises: NoiseRows
-) -> Iterator[Rows]:
+    rows: SparseRows, width: int, calibration: Calibration, threshold: float, noises: NoiseRows
+) -> Iterator[SparseRows]:
     """Each row with all of its noise, some coordinates at a time."""
     for i in range(len(noises)):
         stream, given = noises.row(i), rows.part(slice(i, i + 1))
@@ -247,6 +247,6 @@ def _draw_densely(
             chunk[given.positions[here] - first] = given.values[here]
             noisy = _add_noise(chunk, calibration, stream)
             kept = np.flatnonzero(noisy >= threshold)
-            chunks.append(Rows(kept + first, noisy[kept], np.array([0, len(kept)])))
+            chunks.append(SparseRows(kept + first, noisy[kept], np.array([0, len(kept)])))
         positions, values, _ = _joined(chunks)
-        yield Rows(positions, values, np.array([0, len(values)]))
+        yield SparseRows(positions, values, np.array([0, len(values)]))

@@ -18,7 +18,7 @@ from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.classification import Matrix, Weights
-from edgeveil.estimate.quality import Quality, measure, top_classes
+from edgeveil.estimate.quality import Quality, measure_quality, top_classes
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.provenance import OutputKind, Provenance, metadata_of, output_of
@@ -262,7 +262,7 @@ class Predictions(Tabular):
         _, probabilities, _ = self.validation
         kept = probabilities.max(axis=1) >= threshold
         return replace(
-            self, threshold=float(threshold), quality=measure(*self.validation, kept=kept)
+            self, threshold=float(threshold), quality=measure_quality(*self.validation, kept=kept)
         )
 
     @property

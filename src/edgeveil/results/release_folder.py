@@ -36,7 +36,7 @@ from edgeveil.results.tabular import (
     write_labelled_table,
 )
 
-Result = Release | Suggestions
+MemberResult = Release | Suggestions
 
 _MANIFEST = "release.json"
 _INDEX = "index.parquet"
@@ -57,12 +57,12 @@ def part_name(number: int, batch: str) -> str:
     return f"part-{number:06d}-{batch[:12]}.parquet"
 
 
-def file_of(result: Result) -> bytes:
+def file_of(result: MemberResult) -> bytes:
     """A part's file, as bytes."""
     return parquet_bytes(*result.labelled())
 
 
-def read_result(path: Path, output: OutputKind) -> Result:
+def read_result(path: Path, output: OutputKind) -> MemberResult:
     """Read a file of rows, or of lists."""
     return Suggestions.read(path) if output == "lists" else Release.read(path)
 
@@ -198,7 +198,7 @@ class ReleaseFolder:
     def __len__(self) -> int:
         return sum(part.rows for part in self.parts)
 
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[MemberResult]:
         for part in self.parts:
             yield read_result(self._check(part), self.output)
 
@@ -211,7 +211,7 @@ class ReleaseFolder:
         table, _ = read_labelled_table(self.path / _INDEX)
         return NodeSet.of(table["source"]), table["part"]
 
-    def only(self, source: NodeId) -> Result:
+    def only(self, source: NodeId) -> MemberResult:
         """The part of the release that the member at this source may see."""
         ids, parts = self._index()
         if source not in ids:
@@ -219,10 +219,10 @@ class ReleaseFolder:
         number = int(parts[ids.index(source)])
         return read_result(self._check(self.parts[number]), self.output).only(source)
 
-    def read(self) -> Result:
+    def read(self) -> MemberResult:
         """All rows as one release in memory."""
         parts: list[Any] = list(self)
-        joined: Result = parts[0].joined(parts)
+        joined: MemberResult = parts[0].joined(parts)
         return joined
 
     def __str__(self) -> str:

@@ -204,7 +204,7 @@ def audit(
     return result
 
 
-def draw(
+def draw_rows(
     mechanism: Mechanism,
     graph: Graph,
     source: int,
@@ -258,7 +258,9 @@ def _lower_bounds(
     n_training = max(int(_TRAINING_SHARE * games), 1)
 
     def outputs(graph: Graph, name: str, played: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = draw(mechanism, graph, pair.source, int(played.sum()), noise.derive(name), report)
+        rows = draw_rows(
+            mechanism, graph, pair.source, int(played.sum()), noise.derive(name), report
+        )
         training, fresh = np.split(rows, [int(played[:n_training].sum())])
         return training, fresh
 

@@ -7,8 +7,8 @@ import pytest
 
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.contest import (
-    Measured,
     RandomOrder,
+    RankingScores,
     choose_sources,
     measure_ranking,
     releases,
@@ -154,7 +154,7 @@ def test_blocks_of_sources_add_up(graph):
     options = {"repeats": 4, "noise": NOISE, "k": 20}
     whole = measure_ranking(graph, mechanism, [1, 2, 3], **options)
     parts = [measure_ranking(graph, mechanism, s, **options) for s in ([1, 2], [3])]
-    joined = Measured.joined(parts)
+    joined = RankingScores.joined(parts)
     for key, values in whole.scores.items():
         assert joined.scores[key] == pytest.approx(values)
 

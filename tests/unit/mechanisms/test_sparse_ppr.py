@@ -13,7 +13,7 @@ from edgeveil.mechanisms import DPSparsePPR, capped_flow
 from edgeveil.mechanisms.capped_flow import CappedFlow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.testing.verdict import draw
+from edgeveil.testing.verdict import draw_rows
 from tests.seam import run
 
 GRAPHS = {
@@ -36,7 +36,7 @@ def test_node_is_chosen_by_the_paper_law_with_fresh_noise(shape, model, assert_l
     b = gamma / (3 * math.log(n))
     epsilon = 2 * sigma / b
     mechanism = replace(shape_of_flow, epsilon=epsilon)
-    rows = draw(mechanism, graph, 0, TRIALS, NoiseSource.insecure(1), lambda _: None)
+    rows = draw_rows(mechanism, graph, 0, TRIALS, NoiseSource.insecure(1), lambda _: None)
     for v in range(n):
         if flow[v] <= gamma:
             expected = 0.5 * math.exp(-(gamma - flow[v]) / b)
