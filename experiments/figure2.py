@@ -12,8 +12,8 @@ are put into the first step of its walk,
     p_s = restart e_s + (1 - restart) / d_s sum over u in N(s) of p~_u,
 
 where p~_u is the PageRank of u on the shared flipped graph. That is a function of the flipped
-graph, which is epsilon-private, and of the edges at s, which the owner of s knows: joint
-epsilon-private by post-processing, whatever recipients pool. It differs from putting the edges
+graph, which is epsilon-private, and of the edges at s, which the member at s knows: joint
+epsilon-private by post-processing, whoever pools rows. It differs from putting the edges
 back into the graph (`EdgeFlipping`) only where a walk comes back to s or crosses a changed
 degree; the row "edge flipping, first step against exact" says by how much, in L1. The same
 flipped graph without any true edge put back (the public model) is measured beside it.

@@ -58,7 +58,7 @@ def test_a_new_generation_is_charged_anew(ledger, run):
     assert run("ledger advance f.ledger").stdout == "2\n"
     assert run(RANK).returncode == 0
     assert "stored already" in run(f"{RANK} --dry-run").stderr
-    assert [spend.generation for spend in ledger.charges()] == [1, 2]
+    assert [charge.generation for charge in ledger.charges()] == [1, 2]
     refused = run("ledger advance f.ledger another")
     assert refused.returncode == 1
     assert "nothing was released under the label 'another'" in refused.stderr
@@ -83,7 +83,7 @@ def test_only_new_members_are_charged(folder, ledger, run):
     said = run(f"{lists} --all --purpose weekly --operator ann").stderr
     assert "f.ledger: Charged 1 to each of 3 members. Lowest remaining budget: 2 (member" in said
     assert "), enough for 2 more like it. 2 rows cost nothing: charged before." in said
-    assert [spend.n_rows for spend in ledger.charges()] == [2, 3]
+    assert [charge.n_rows for charge in ledger.charges()] == [2, 3]
     assert ledger.charges()[-1].note["purpose"] == "weekly"
     assert ledger.charges()[-1].note["operator"] == "ann"
 
@@ -241,25 +241,25 @@ def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
 
 @pytest.mark.parametrize("nano", [1, 10**9, 3 * 10**9, 3 * 10**9 + 1])
 @pytest.mark.parametrize("model", ["joint", "public"])
-@pytest.mark.parametrize("recipients", [("alice",), ("alice", "bob", "carol")])
-def test_a_price_says_what_a_charge_will_do(folder, nano, model, recipients):
+@pytest.mark.parametrize("members", [("alice",), ("alice", "bob", "carol")])
+def test_a_price_says_what_a_charge_will_do(folder, nano, model, members):
     ledger = Ledger.create(folder / "f.ledger", epsilon=3, pooled_epsilon=5)
 
     def guarantee(n):
         return Guarantee(epsilon=nano / 10**9, model=model, n_members=n, theorem="test")
 
     campaign = Campaign(identity="q", guarantee=guarantee)
-    price = ledger.price(campaign, recipients)
-    assert price.n_new == len(recipients)
+    price = ledger.price(campaign, members)
+    assert price.n_new == len(members)
     assert ledger.charges() == []
     if price.refusal:
         with pytest.raises(BudgetError, match=re.escape(price.refusal)):
-            ledger.charge(campaign, recipients)
+            ledger.charge(campaign, members)
         return
-    ledger.charge(campaign, recipients)
+    ledger.charge(campaign, members)
     assert ledger.account(price.whom).left == (price.left_nano - price.needs_nano) / 10**9
-    again = ledger.price(campaign, recipients)
-    assert (again.n_new, again.n_open) == (0, len(recipients))
+    again = ledger.price(campaign, members)
+    assert (again.n_new, again.n_open) == (0, len(members))
     assert (again.epsilon, again.refusal) == (0, "")
 
 
@@ -300,15 +300,15 @@ def test_ctrl_c_during_release_resumes_at_no_further_charge(folder, forks, run):
         "and goes on with the same noise"
     )
     assert not (folder / "e.parquet").exists()
-    [spend] = ledger.charges()
-    assert not spend.released
+    [charge] = ledger.charges()
+    assert not charge.released
     assert ledger.verify()
-    assert secret[spend.key] == _secret(folder)[spend.key], "the noise comes from this alone"
+    assert secret[charge.key] == _secret(folder)[charge.key], "the noise comes from this alone"
     again = run(line)
     assert again.returncode == 0
     assert "going on costs nothing" in again.stderr
-    [spend] = ledger.charges()
-    assert spend.released
+    [charge] = ledger.charges()
+    assert charge.released
     assert ledger.account("7").left == 3
     assert ledger.verify()
 

@@ -27,7 +27,7 @@ def used(tmp_path, monkeypatch):
     return ledger
 
 
-def test_plan_names_what_one_more_series_may_cost(used, capsys):
+def test_plan_names_the_price_that_one_more_series_may_have(used, capsys):
     assert main(["ledger", "plan", "friends.ledger", "--format", "json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["least_left"] == 2.5
@@ -103,7 +103,7 @@ def test_plan_of_a_pooled_cap_asks_how_many_there_are(tmp_path, monkeypatch, cap
     assert main(["ledger", "plan", "pooled.ledger", "--members", "50"]) == 0
 
 
-def test_report_lists_every_spend_with_what_is_known_of_it(used, capsys):
+def test_report_lists_every_charge_with_what_is_known_of_it(used, capsys):
     assert main(["ledger", "report", "friends.ledger", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["members"] for row in rows] == [2, 1]
@@ -131,7 +131,7 @@ def _spending(file) -> dict:
     return json.loads(match.group(1))["spending"]
 
 
-def test_report_of_one_recipient_names_it_and_nobody_else(used, tmp_path):
+def test_report_of_one_member_names_it_and_nobody_else(used, tmp_path):
     assert main(["ledger", "report", "friends.ledger", "--member", "8", "--out", "eight.html"]) == 0
     spending = _spending(tmp_path / "eight.html")
     assert "8 was charged 1; 3 is left." in spending["words"]

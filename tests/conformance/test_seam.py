@@ -55,11 +55,11 @@ def test_the_epsilons_of_all_statistics_add_up_to_the_guarantees(mechanism):
     asked = [asked for asked, _ in statistics_of(mechanism, a_graph(), [3])]
     exact = [statistic for statistic in asked if isinstance(statistic, Exact)]
     assert bool(exact) == isinstance(mechanism, NonPrivate)
-    spent = Fraction(0) if exact else total_epsilon(asked)
+    asked_epsilon = Fraction(0) if exact else total_epsilon(asked)
     claimed = exact_epsilon(mechanism.epsilon) if mechanism in NOISY.values() else 0
-    assert spent <= claimed
+    assert asked_epsilon <= claimed
     # Nor is any of the budget left lying.
-    assert spent >= claimed * (1 - Fraction(1, 10**9))
+    assert asked_epsilon >= claimed * (1 - Fraction(1, 10**9))
 
 
 def test_a_mechanism_without_noise_loses_everything():

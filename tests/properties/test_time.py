@@ -48,7 +48,7 @@ class World:
     outcomes: list | None = None  # of the other world, to be given again
     asked: list = field(default_factory=list)
     given: list = field(default_factory=list)
-    whose: list = field(default_factory=list)  # campaign, and recipient or None for all
+    whose: list = field(default_factory=list)  # campaign, and member or None for all
     got: set = field(default_factory=set)  # who got a row of which campaign
     now: tuple = ()
 
@@ -67,7 +67,7 @@ class World:
 def played(world, ledger, calls, monkeypatch, around=()):
     """Make the calls; those that the budget refuses are no calls.
 
-    Sources are asked for one by one, so that each number has its recipient. Those in `around` are
+    Sources are asked for one by one, so that each number has its member. Those in `around` are
     asked for without the ledger.
     """
     original, at = drawing.shared_numbers, 0
@@ -94,7 +94,7 @@ def played(world, ledger, calls, monkeypatch, around=()):
 
 
 def losses(histories, calls, create, monkeypatch, around=()):
-    """The exact loss of all numbers, by campaign and recipient, and the ledger."""
+    """The exact loss of all numbers, by campaign and member, and the ledger."""
     first = World(histories[0])
     played(first, create(), calls, monkeypatch, around)
     second, ledger = World(histories[1], outcomes=first.given), create()
@@ -109,7 +109,7 @@ def losses(histories, calls, create, monkeypatch, around=()):
 
 
 def learnt_by(total, name):
-    """What a recipient has seen: its rows, what their campaigns share, and all that is public."""
+    """What a member has seen: its rows, what their campaigns share, and all that is public."""
     own = {campaign for campaign, whose in total if whose == name}
     return sum(
         loss

@@ -182,7 +182,7 @@ class GraphFile:
         return {"columns": self.pair, **{name: getattr(self, name) for name in names}}
 
 
-@Parameter(name="*", group="Reading, paying, computing, printing")
+@Parameter(name="*", group="Reading, charging, computing, printing")
 @dataclass(frozen=True, kw_only=True)
 class Releasing(GraphFile):
     """How a release is made: file, budget, noise, engine; and what is printed.

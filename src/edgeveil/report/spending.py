@@ -103,7 +103,7 @@ def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> lis
     if any("series" in charge.note for charge in charges):
         sentences.append(
             "A series of lists is charged once, when a member joins. This covers its lists of all "
-            "weeks together, because each connection between others counts in only one of them."
+            "weeks together, because each connection between others is counted only once for it."
         )
     if member is not None:
         sentences.append(f"{member} was charged {account.charged:g}; {account.left:g} is left.")
@@ -123,8 +123,8 @@ def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> lis
             f"Of this, {account.public:g} is for public releases, which count for everybody."
         )
     sentences.append(
-        f"All members together were charged {account.pooled_charged:g}: the most that they can "
-        "learn about connections that touch none of them, if they combine their lists"
+        f"All members together were charged {account.pooled_charged:g}: the most that members who "
+        "combine their lists can learn about whether others are connected"
         + (
             "; there is no cap on that."
             if ledger.pooled_epsilon is None

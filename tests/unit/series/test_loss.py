@@ -44,10 +44,10 @@ def week(tmp_path):
 )
 def test_refresh_that_lost_over_a_tenth_is_refused(week, today, what):
     week(graph(RING), "2026-11-02")
-    before, spent = week.history().snapshots, week.ledger.charges()
+    before, charges = week.history().snapshots, week.ledger.charges()
     with pytest.raises(LossError, match=f"over 10% {what} snapshot 1.*--accept-loss"):
         week(today, "2026-11-09")
-    assert (week.history().snapshots, week.ledger.charges()) == (before, spent)
+    assert (week.history().snapshots, week.ledger.charges()) == (before, charges)
     if today.n_nodes:
         assert week(today, "2026-11-09", most_loss=1).snapshot == 2
 
