@@ -42,3 +42,12 @@ def test_rows_that_cannot_be_written_to_are_refused(layout):
         values.setflags(write=False)
     with pytest.raises(ParameterError, match="writeable, contiguous"):
         randomise_bound(Statistic(values, NOISE), SECRET, [3, 4])
+
+
+def test_tiny_and_huge_numbers_raise_nothing():
+    """Whoever lets numpy raise errors would see which numbers there are."""
+    values = np.array([[1e-320, 1e308, -1e308, np.nan, np.inf, 0.0]])
+    coarse = calibrate(coordinates=6, sensitivity=1e200, epsilon=1.0)
+    with np.errstate(all="raise"):
+        noised = randomise_bound(Statistic(values, coarse), SECRET, [7])
+    assert noised.values.shape == (1, 6)

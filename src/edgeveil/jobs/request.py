@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypedDict
 
 import numpy as np
@@ -28,6 +28,7 @@ from edgeveil.mechanisms.base import (
     check_directions,
     check_mechanism,
     check_published,
+    guarantee_of,
     publishes,
 )
 from edgeveil.mechanisms.run import rows_at_once
@@ -197,7 +198,7 @@ class ReleaseRequest:
         }
         return Campaign(
             identity=describe(self.mechanism),
-            guarantee=self.mechanism.guarantee,
+            guarantee=partial(guarantee_of, self.mechanism),
             label=self.label,
             fingerprint=self.graph.fingerprint,
             code=code_of(self.mechanism),
@@ -267,7 +268,7 @@ def checked(
 
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_members: int) -> Guarantee:
     """The guarantee of a release of `n_members` rows of this graph."""
-    guarantee = mechanism.guarantee(n_members)
+    guarantee = guarantee_of(mechanism, n_members)
     if graph.read_report.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
         guarantee = replace(guarantee, promise="; ".join(promises))

@@ -50,6 +50,8 @@ Rows = npt.NDArray[np.float64]
 Asking = Generator[AnyStatistic, Noised, None]
 """Yields statistics, and is sent each one back noised before it yields the next."""
 
+CLAIM_ROUNDING = Fraction(1, 10**12)  # relative: a guarantee holds floats
+
 _WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -91,8 +93,14 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
-        """Check fields by their names: one name means the same in all mechanisms."""
+        """Check fields by their names: one name means the same in all mechanisms.
+
+        Numbers of numpy become Python's: those of narrow types would round what noise is made of.
+        """
         for parameter in fields(self):
+            value = getattr(self, parameter.name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, parameter.name, value.item())
             if check := _CHECKS.get(parameter.name):
                 check(getattr(self, parameter.name))
 
@@ -361,6 +369,34 @@ def check_published(mechanism: Mechanism) -> None:
             f"{mechanism.name} gives one result for everybody: its guarantee must be public, and "
             "the same for any number of members (model='public', collusion='shared')"
         )
+
+
+def guarantee_of(mechanism: Mechanism, n_members: int) -> Guarantee:
+    """The guarantee of a release for so many, which must not claim less than is lost.
+
+    Every row is measured within the guarantee of a single one. So the loss of many rows follows
+    from that, whatever a class of its own says of them.
+
+    Raises
+    ------
+    ParameterError
+        If it claims less, or something else, than the guarantee of a single row, so often.
+    """
+    single, claim = mechanism.guarantee(1), mechanism.guarantee(n_members)
+    fits = (single.model, single.known_edges) == (claim.model, claim.known_edges)
+    if fits and claim.model != "none":
+        least = exact_epsilon(single.epsilon) * (1 - CLAIM_ROUNDING)
+        together = single.pooled(n_members) * (1 - CLAIM_ROUNDING)
+        if claim.model == "public" and single.collusion == "additive":
+            least = together = n_members * least
+        fits = exact_epsilon(claim.epsilon) >= least and claim.pooled(n_members) >= together
+    if not fits:
+        raise ParameterError(
+            f"{mechanism.name} claims less for {n_members:,} rows than for each alone: every row "
+            "is measured within the guarantee of a single one. Where noise is drawn once for "
+            "everybody, inherit from OnceForAll (collusion='shared')"
+        )
+    return claim
 
 
 def missing_parts(kind: type[Mechanism]) -> list[str]:

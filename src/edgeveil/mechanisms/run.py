@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Generator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,14 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, is_ours, local_views
+from edgeveil.mechanisms.base import (
+    CLAIM_ROUNDING,
+    Asking,
+    Mechanism,
+    check_directions,
+    is_ours,
+    local_views,
+)
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -50,8 +56,6 @@ _LISTS = 256  # lists at once: their memory does not grow with the number of nod
 # Outcomes tried for the exact loss, in noise scales beyond the true value. Later statistics may
 # depend on the outcome (which coordinates are large, for example).
 _OUTCOME_OFFSETS = (0.0, 64.0)
-
-_ROUNDING = Fraction(1, 10**12)  # relative: a guarantee holds floats
 
 
 def rows_at_once(n_nodes: int, room: int | None = None) -> int:
@@ -300,7 +304,7 @@ def _check_within_guarantee(
     epsilon = exact_epsilon(claim.epsilon)
     common = epsilon if claim.collusion == "shared" else exact_epsilon(claim.shared_epsilon)
     allowed = common if shared else epsilon - common
-    if total_epsilon(statistics) > allowed + epsilon * _ROUNDING:
+    if total_epsilon(statistics) > allowed + epsilon * CLAIM_ROUNDING:
         part = "its shared statistics" if shared else "one member's statistics"
         raise ParameterError(
             f"{mechanism.name} uses epsilon {float(total_epsilon(statistics)):g} for {part}; its "

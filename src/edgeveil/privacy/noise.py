@@ -317,10 +317,13 @@ def add_laplace_to_rows(
 
 
 def check_rows(rows: Any) -> None:
-    """Refuse (ParameterError) what noise cannot be added to in place."""
-    fit = isinstance(rows, np.ndarray) and rows.dtype == np.float64 and rows.ndim == 2
+    """Refuse (ParameterError) what noise cannot be added to in place.
+
+    A masked array would keep numbers without noise under its mask.
+    """
+    fit = type(rows) is np.ndarray and rows.dtype == np.float64 and rows.ndim == 2
     if not fit or not rows.flags.c_contiguous or not rows.flags.writeable:
-        raise ParameterError("rows must be a writeable, contiguous table of float64")
+        raise ParameterError("rows must be a plain, writeable, contiguous table of float64")
 
 
 def to_lattice(values: NDArray[np.float64], calibration: Calibration) -> NDArray[np.float64]:

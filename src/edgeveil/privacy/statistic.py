@@ -111,6 +111,15 @@ class Bits:
     total: int  # number of bits (public)
     loss: float  # epsilon for one bit
 
+    def __post_init__(self) -> None:
+        # A position twice, or beyond the end, would be released as it is: nothing flips there
+        ones = self.ones
+        fits = isinstance(ones, np.ndarray) and ones.ndim == 1 and ones.dtype.kind in "iu"
+        if fits and len(ones):
+            fits = bool(ones[0] >= 0 and ones[-1] < self.total and (ones[1:] > ones[:-1]).all())
+        if not fits:
+            raise ParameterError("the positions of ones must increase, from 0 to total - 1")
+
     @property
     def epsilon(self) -> Fraction:
         """Privacy loss of all bits together."""
@@ -254,7 +263,7 @@ def randomise_bound(
         raise ParameterError(f"{count} rows need as many names")
     parts = list[Any]()
     for row, name in zip(_single_rows(statistic), names, strict=True):
-        with np.errstate(over="ignore"):  # a warning would reveal a number
+        with np.errstate(all="ignore"):  # a warning would reveal a number
             on_lattice = to_lattice(row.values, row.calibration) + 0.0  # -0.0 is the same number
         numbers = digest_of(replace(row, values=on_lattice))
         parts.append(randomise(row, noise.derive("numbers", numbers), [int(name)]))

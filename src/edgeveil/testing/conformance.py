@@ -37,6 +37,7 @@ from edgeveil.mechanisms.base import (
     Rows,
     check_mechanism,
     check_published,
+    guarantee_of,
     local_views,
     publishes,
 )
@@ -196,6 +197,8 @@ def guarantee_depends_on_public_values_only(mechanism: Mechanism) -> None:
         _require(claim.private, "only an insecure seed makes a release not private")
         _require(claim.pooled_epsilon >= before, "more members together would learn less")
         before = claim.pooled_epsilon
+        with _no_error_on("no graph"):
+            guarantee_of(mechanism, k)
     if publishes(mechanism):
         with _no_error_on("no graph"):
             check_published(mechanism)
