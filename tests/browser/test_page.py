@@ -93,7 +93,7 @@ def test_releasable_part_shows_the_release_and_no_truth(sample):
     assert "accuracy" not in words
 
 
-def test_a_ranking_shows_the_places_that_are_left_open(visit):
+def test_a_ranking_shows_the_ranks_that_noise_leaves_open(visit):
     data = sample_page()
     [ranking] = [
         member_list

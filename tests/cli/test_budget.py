@@ -33,14 +33,14 @@ def test_without_a_yes_nothing_is_spent(ledger, answer, on_a_terminal):
     assert ledger.charges() == []
 
 
-def test_ctrl_c_at_the_question_spends_nothing(ledger, on_a_terminal):
+def test_ctrl_c_at_the_question_charges_nothing(ledger, on_a_terminal):
     code, said = on_a_terminal(RANK, "\x03")
     assert code == 130
     assert "interrupted; nothing was charged" in said
     assert ledger.charges() == []
 
 
-def test_yes_spends_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
+def test_yes_charges_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
     code, said = on_a_terminal(RANK, "y\n")
     assert code == 0
     assert (
@@ -222,7 +222,7 @@ def test_scripts_are_not_asked(run_process, ledger):
     assert "f.ledger: Charged 1 to member 'alice'. Remaining budget: 2, enough for 2" in done.stderr
 
 
-def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
+def test_a_dry_run_prints_the_price_and_charges_nothing(run, folder, ledger):
     before = (folder / "f.ledger").read_bytes()
     dry = run(f"{RANK} --dry-run --format json")
     assert dry.returncode == 0

@@ -42,7 +42,7 @@ def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder, run):
     assert all(float(row[3]) > 0 and 1 <= int(row[4]) <= int(row[5]) <= 5 for row in rows[1:])
 
 
-def test_a_table_says_which_places_cannot_be_told_apart(run):
+def test_a_table_says_which_ranks_cannot_be_told_apart(run):
     asked = "rank follows.csv --source alice --epsilon 1 --mechanism push-flow-cap"
     private = run(f"{asked} --insecure-seed 1").stdout
     assert "could be place" in private

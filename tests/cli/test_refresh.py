@@ -49,7 +49,7 @@ def test_a_member_pays_once_for_the_lists_of_all_weeks(weeks, run):
     assert len(folders[0].only("member1").for_member("member1")) == 20
 
 
-def test_newcomers_pay_when_they_join_and_nobody_else(weeks, run):
+def test_refresh_charges_newcomers_once_and_nobody_else(weeks, run):
     run(f"{WEEKLY.format(1)} --date 2026-11-01")
     (weeks / "members.txt").write_text((weeks / "members.txt").read_text() + "newcomer\n")
     done = run(f"{WEEKLY.format(2)} --date 2026-11-08")
@@ -164,7 +164,7 @@ def test_ctrl_c_at_the_question_charges_nobody(weeks, on_a_terminal):
     assert charged() == 0.0
 
 
-def test_who_cannot_pay_is_left_out_and_counted(weeks, run):
+def test_members_without_budget_are_left_out_and_counted(weeks, run):
     assert run("suggest week1.csv --nodes members.txt --ledger f.ledger --label other "
                "--epsilon 1.5 --member member3").returncode == 0  # fmt: skip
     assert "left_out" in run(f"{WEEKLY.format(1)} --dry-run --format csv").stdout

@@ -68,7 +68,7 @@ def test_accuracy_is_added_on_request_and_said_to_be_not_private(run, graphs, gr
     ]  # fmt: skip
 
 
-def test_a_ledger_is_charged_once_and_its_spending_shown(run, graphs):
+def test_a_ledger_is_charged_once_and_its_charges_shown(run, graphs):
     run("ledger create f.ledger --epsilon 4")
     words = f"friends.csv --nodes members.txt --member '{graphs[3]}' --epsilon 1 --ledger f.ledger"
     assert run(f"suggest {words} --out lists.json").returncode == 0

@@ -194,7 +194,7 @@ def test_set_output_gives_tables(library, kind, X):
     np.testing.assert_array_equal(table.to_numpy(), private.embedding_)
 
 
-def test_a_clone_does_not_forget_what_was_spent(tmp_path):
+def test_a_clone_does_not_forget_what_was_charged(tmp_path):
     ledger = ev.Ledger.create(tmp_path / "budget", epsilon=2.5)
     private = ev.PrivateEmbedding(epsilon=1.0, mechanism=INSTANT, ledger=ledger)
     first = private.fit_transform(GRAPH)

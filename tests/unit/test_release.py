@@ -549,7 +549,7 @@ def test_infinity_is_valid_json_and_comes_back(tmp_path):
     assert not again.guarantee.protects
 
 
-def test_what_one_owner_knows_is_not_hung_on_several_rows():
+def test_showing_without_is_refused_for_several_rows():
     graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
     released = release(graph, TwoHop(epsilon=1.0), [0, 1])
     with pytest.raises(ParameterError, match="several rows"):

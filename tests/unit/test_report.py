@@ -126,7 +126,7 @@ def test_exact_rows_are_never_private(network):
     assert (member_list.epsilon, member_list.private) == (None, False)
 
 
-def test_accuracy_and_spending_are_shown_if_they_are_asked_for(network, tmp_path):
+def test_accuracy_and_charges_are_shown_if_asked_for(network, tmp_path):
     graph, _ = network
     ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
     suggestions = suggest(graph, [3, 4], 1.0, k=5, ledger=ledger)

@@ -172,7 +172,7 @@ def test_what_is_written_is_read_back(tmp_path, suffix):
     assert suggestions.table().equals(again.table())
 
 
-def test_per_member_file_holds_one_list_for_the_owner_only(tmp_path):
+def test_per_member_file_holds_the_list_of_one_member(tmp_path):
     suggestions = lists_of(1.0, [5, 9])
     suggestions.write_per_member(tmp_path / "lists")
     files = sorted((tmp_path / "lists").iterdir())

@@ -61,7 +61,7 @@ def test_killed_at_any_step_a_refresh_goes_on(first, tmp_path, forks, monkeypatc
     assert step > 60
 
 
-def test_a_second_process_is_refused_and_nobody_pays_twice(first, forks):
+def test_a_second_process_is_refused_and_nobody_charged_twice(first, forks):
     for date in ("2026-01-08", "2026-01-15"):
         both = [forks.start(REFRESHER, first, "race", date, stderr="stderr") for _ in range(2)]
         said = [process.communicate(60)[1] for process in both]

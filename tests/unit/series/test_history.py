@@ -36,7 +36,7 @@ def named(history: History, index: int) -> dict[str, int]:
     return dict(zip(names, history.first_seen(index).tolist(), strict=True))
 
 
-def test_a_snapshot_changes_no_index_and_no_birth(history):
+def test_a_snapshot_changes_no_index_and_no_first_seen(history):
     assert history.add(SECOND, "2026-11-09") == len(history) == 2
     assert list(history.nodes) == ["ann", "bob", "cem", "dan", "eve"]
     assert named(history, history.nodes.index("cem")) == {"ann": 2, "bob": 1, "dan": 1, "eve": 2}
@@ -48,7 +48,7 @@ def test_a_snapshot_changes_no_index_and_no_birth(history):
     assert ev.History is History
 
 
-def test_an_edge_that_begins_again_keeps_its_first_birth(history):
+def test_an_edge_that_begins_again_keeps_its_first_seen(history):
     nothing = Graph.from_edges([], [], FIRST.nodes)
     history.add(nothing)
     assert history.current_edges == 0
@@ -387,7 +387,7 @@ def test_arrays_that_do_not_fit_are_refused(history, name, array):
         History.open(history.path)
 
 
-def test_births_in_the_future_are_found_by_verify(history):
+def test_first_seen_in_the_future_is_found_by_verify(history):
     history.add(SECOND)
     note = history.path / "history.json"
     good = json.loads(note.read_text())
