@@ -1,4 +1,4 @@
-"""Each edge is paid once: the exact loss of all windows of a member over pairs of histories.
+"""Each edge is counted once: the exact loss of all windows of a member over pairs of histories.
 
 docs/theory/series.md. Many small histories are asked at once: they are parts of one graph that no
 edge connects, the member is the first node of each, and its windows end wherever we like. The
@@ -411,7 +411,7 @@ WINDOWS = [(0, 1), (1, 2), (2, 3)]
 
 def check_paid_once(worlds, windows=WINDOWS):
     loss = loss_of(*worlds, windows)
-    assert loss <= E2 + SLACK, f"{loss / E2:.2f} times what was paid"
+    assert loss <= E2 + SLACK, f"{loss / E2:.2f} times what was charged"
 
 
 def test_control_ended_friends_forgotten_lose_twice():

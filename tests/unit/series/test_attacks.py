@@ -1,4 +1,4 @@
-"""A window is drawn once and everybody pays, whatever crashes, is put back, leaves or returns."""
+"""A window is drawn once, and charged, whatever crashes, is put back, leaves or returns."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_edges_of_forgotten_members_are_not_recounted(tmp_path, drawn, monkeypat
         assert 0 < total[1] <= 1
         assert not {8, 9, 10} & total.keys()
     assert {weeks.charged(member) for member in "acdefgh"} == {1.0}
-    assert weeks.charged("b") == 4.0, "who pays for all that it is asked about again"
+    assert weeks.charged("b") == 4.0, "charged for all that it is asked about again"
     weeks.ledger.advance("friends")
     drawn.clear()
     weeks.refresh(RING)

@@ -29,7 +29,7 @@ def first(tmp_path):
 
 
 def check(ledger: Ledger, folder: Path) -> None:
-    """Everybody has paid once, and every window that was recorded is in the state, once."""
+    """Everybody was charged once, and every window that was recorded is in the state, once."""
     assert {account.member: account.charged for account in ledger.accounts()} == dict.fromkeys(
         "abcdefgh", 1.0
     )
