@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import edgeveil as ev
-from edgeveil.errors import ParameterError
+from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.mechanisms import MECHANISMS, DPEmbeddingSparse
 from edgeveil.mechanisms.base import Mechanism, OnceForAll, guarantee_of, laplace_statistic
 from edgeveil.mechanisms.capped_flow import embedding_noise
@@ -86,6 +86,20 @@ def test_guarantee_of_many_below_that_of_each_is_refused(kind, ledger):
     assert [charge.n_rows for charge in ledger.charges()] == [1]
     with pytest.raises(ConformanceError, match="claims less"):
         check(mechanism)
+
+
+class SpeaksOfOneMember(Degrees):
+    def guarantee(self, n_members: int) -> Guarantee:
+        return Guarantee(epsilon=self.epsilon, model="joint", theorem="none")
+
+
+def test_guarantee_counts_members_as_released_not_as_claimed(tmp_path):
+    """The cap for all members together would be charged for a single one."""
+    ledger = ev.Ledger.create(tmp_path / "test.ledger", epsilon=100, pooled_epsilon=5)
+    rows = ev.release(GRAPH, SpeaksOfOneMember(epsilon=1.0), [0, 1, 2], ledger=ledger)
+    assert rows.guarantee.pooled_epsilon == ledger.account().pooled_charged == 3
+    with pytest.raises(BudgetError, match="2 of 5 is left for all members together"):
+        ev.release(GRAPH, SpeaksOfOneMember(epsilon=1.0), [3, 4, 5], ledger=ledger)
 
 
 @pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.name)

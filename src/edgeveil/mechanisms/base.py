@@ -17,7 +17,7 @@ import math
 import re
 from abc import ABC
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -396,7 +396,7 @@ def guarantee_of(mechanism: Mechanism, n_members: int) -> Guarantee:
             "is measured within the guarantee of a single one. Where noise is drawn once for "
             "everybody, inherit from OnceForAll (collusion='shared')"
         )
-    return claim
+    return replace(claim, n_members=n_members)
 
 
 def missing_parts(kind: type[Mechanism]) -> list[str]:
