@@ -162,7 +162,7 @@ def make_mechanism(
     if output is not None and kind.output != output:
         raise ParameterError(f"{name} gives {kind.output}; {output} are asked for")
     known_fields = fields_of(kind)
-    if "model" not in known_fields and given.get("model") == getattr(kind, "model", "joint"):
+    if "model" not in known_fields and given.get("model") == kind.model:
         del given["model"]  # it is for that model only
     if strange := sorted(set(given) - set(known_fields)):
         raise ParameterError(f"{name} has no option --{strange[0].replace('_', '-')}")

@@ -119,7 +119,7 @@ def make_by_name(name: str, **given: Any) -> Mechanism:
         )
     fields_by_name = {field.name: field for field in fields(kind) if field.init}
     parameters = {parameter: value for parameter, value in given.items() if value is not None}
-    if "model" not in fields_by_name and parameters.get("model") == getattr(kind, "model", "joint"):
+    if "model" not in fields_by_name and parameters.get("model") == kind.model:
         del parameters["model"]  # it is for that model only
     refuse_paper_names(kind.name, parameters, fields_by_name)
     for parameter in parameters:
@@ -255,7 +255,7 @@ def for_graph(mechanism: Mechanism, graph: Graph) -> Mechanism:
 def refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
     """Refuse a parameter whose value here differs from the mechanism's own."""
     for name, value in given.items():
-        own = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
+        own = mechanism.guarantee(1).model if name == "model" else getattr(mechanism, name, None)
         if value is not None and own is None:
             raise ParameterError(f"{mechanism.name} has no {name}: leave it out")
         if value is not None and own != value:

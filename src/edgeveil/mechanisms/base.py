@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import Field, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, cast, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,8 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         For people who choose.
     shared_rounds : int
         How many statistics `shared` yields; for the progress.
+    model, directed : str, bool
+        Who may see a row, and whether graphs are directed; fields of mechanisms that offer both.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -85,6 +87,8 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
     theorem: ClassVar[str]
     when_to_use: ClassVar[str] = ""
     shared_rounds: ClassVar[int] = 1
+    model: str = "joint"
+    directed: bool = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -116,10 +120,12 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         `epsilon` for each source, added up, in the public model.
         """
         epsilon = exact_epsilon(self.epsilon)  # type: ignore[attr-defined]  # or it overrides this
-        model: Model = getattr(self, "model", "joint")  # without such a field: joint only
-        rows = n_members if model == "public" else 1
+        rows = n_members if self.model == "public" else 1
         return Guarantee(
-            epsilon=float(epsilon * rows), model=model, n_members=n_members, theorem=self.theorem
+            epsilon=float(epsilon * rows),
+            model=cast("Model", self.model),
+            n_members=n_members,
+            theorem=self.theorem,
         )
 
     def shared(self, graph: Graph) -> Asking:
@@ -258,7 +264,7 @@ class OnceForAll(Mechanism):
         """Epsilon, once for everything."""
         return Guarantee(
             epsilon=self.epsilon,
-            model=getattr(self, "model", "joint"),
+            model=cast("Model", self.model),
             n_members=n_members,
             theorem=self.theorem,
             collusion="shared",
@@ -427,10 +433,9 @@ def check_directions(mechanism: Mechanism, graph: Graph) -> None:
 
     Whether a graph is directed is public.
     """
-    directed = bool(getattr(mechanism, "directed", False))
-    if graph.directed and not directed:
+    if graph.directed and not mechanism.directed:
         raise ParameterError(f"{mechanism.name} does not support directed graphs; suggest does")
-    if directed and not graph.directed:
+    if mechanism.directed and not graph.directed:
         raise ParameterError(
             f"{mechanism.name} has directed=True, but the graph is undirected; "
             'read it with directed="keep"'

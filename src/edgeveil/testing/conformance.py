@@ -109,7 +109,7 @@ def _all_pairs(n: int, directed: bool) -> np.ndarray:
 
 def _shapes(mechanism: Mechanism) -> Iterator[tuple[str, Graph]]:
     """Edge cases: graphs on which careless code divides by 0 or indexes an empty array."""
-    directed = _directed(mechanism)
+    directed = mechanism.directed
     shapes: dict[str, tuple[int, Any]] = {
         "one node": (1, []),
         "two nodes, no edge": (2, []),
@@ -129,7 +129,7 @@ def _shapes(mechanism: Mechanism) -> Iterator[tuple[str, Graph]]:
 
 def _random_graph(mechanism: Mechanism) -> Graph:
     """A random graph that contains a path over all nodes, so that no degree is 0."""
-    pairs = _all_pairs(_NODES, directed := _directed(mechanism))
+    pairs = _all_pairs(_NODES, directed := mechanism.directed)
     drawn = np.random.default_rng(5).random(len(pairs)) < 0.25
     chosen = drawn | (pairs[:, 1] == pairs[:, 0] + 1)
     return graph_of_pairs(_NODES, pairs[chosen], directed=directed)
@@ -137,7 +137,7 @@ def _random_graph(mechanism: Mechanism) -> Graph:
 
 def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Iterator[Pair]:
     """An endless stream of neighbouring graphs that the mechanism's guarantee covers."""
-    rng, directed, claim = np.random.default_rng(seed), _directed(mechanism), mechanism.guarantee(1)
+    rng, directed, claim = np.random.default_rng(seed), mechanism.directed, mechanism.guarantee(1)
     while True:
         n = int(rng.integers(2, most_nodes + 1))
         pairs = _all_pairs(n, directed)
@@ -149,10 +149,6 @@ def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Ite
         other = graph.with_edge_flipped(int(x), int(y))
         if free and _keeps_promise(mechanism, graph) and _keeps_promise(mechanism, other):
             yield Pair(graph=graph, neighbour=other, source=int(rng.choice(free)))
-
-
-def _directed(mechanism: Mechanism) -> bool:
-    return bool(getattr(mechanism, "directed", False))
 
 
 def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
