@@ -11,7 +11,7 @@ from edgeveil.flow.bounds import Bound
 from edgeveil.flow.push_rounds import push_flow_cap
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import NonPrivate
-from edgeveil.mechanisms.base import Asking, LocalViews
+from edgeveil.mechanisms.base import LocalViews, Statistics
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Exact
 
@@ -24,7 +24,7 @@ class OwnListWithDegrees(NonPrivate):
     name = "own list + exact degrees"
     when_to_use = "to compare with"
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """Degrees, raised above all others for the source and its neighbours."""
         n = graph.n_nodes
         rows = np.tile(graph.degrees.astype(np.float64), (len(views.sources), 1))
@@ -49,7 +49,7 @@ class CapWithoutNoise(NonPrivate):
     prepush: bool = False
     bound: Bound = "paper"
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """The flow."""
         parameters = {name: value for name, value in asdict(self).items() if name != "tol"}
         yield Exact(push_flow_cap(graph, views.sources, **parameters))

@@ -15,10 +15,10 @@ from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
     Rows,
+    Statistics,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -79,7 +79,7 @@ class GraphDiffusion(Mechanism):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self._noise(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """Noise for every step but the last, then the last step."""
         n, m, draws = graph.n_nodes, len(views.sources), self._draws
         alpha = lazy_restart(self.restart)

@@ -11,7 +11,7 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import LocalViews, local_views
-from edgeveil.mechanisms.run import answers_to, make_rows, rows_of, shared_part
+from edgeveil.mechanisms.run import answer_all, make_rows, rows_of, shared_part
 from edgeveil.privacy import _sampler
 from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, _split
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomise
@@ -66,10 +66,10 @@ def statistics_of(
         stream = noise.derive("shared")
         return ask(asked, stream.derive("round", number) if number else stream)
 
-    answers = tuple(answers_to(mechanism.shared(graph), shared_round))
+    answers = tuple(answer_all(mechanism.shared(graph), shared_round))
     shared = mechanism.fit_shared(answers, graph.nodes)
     views = local_views(graph, sources, mechanism.guarantee(1).model)
-    answers_to(mechanism.measure(graph, shared, views), measured)
+    answer_all(mechanism.measure(graph, shared, views), measured)
     return seen
 
 

@@ -34,7 +34,7 @@ from edgeveil.evaluation.measurements import Estimate, Result, estimate
 from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Asking, LocalViews, Mechanism, Rows
+from edgeveil.mechanisms.base import LocalViews, Mechanism, Rows, Statistics
 from edgeveil.mechanisms.baselines import NonPrivate
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.two_hop import DegreePrior
@@ -58,7 +58,7 @@ class RandomOrder(NonPrivate):
     name = "random"
     when_to_use = "to compare with"
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """Zeros."""
         yield Exact(np.zeros((len(views.sources), graph.n_nodes)))
 

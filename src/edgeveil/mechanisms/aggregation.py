@@ -16,10 +16,10 @@ from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     OnceForAll,
     Rows,
+    Statistics,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -130,7 +130,7 @@ class Aggregation(OnceForAll):
         node_hash, n = hash_nodes(nodes, self._width, self.hash_key), len(nodes)
         return Messages(np.arange(n + 1), node_hash.bucket, node_hash.sign.astype(np.int64))
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """The sums of all nodes, in whole units."""
         everybody = np.ones(graph.n_nodes, dtype=np.bool_)
         sums = neighbour_sums(graph, *self._messages(graph.nodes), self._width, everybody)

@@ -47,8 +47,8 @@ from edgeveil.results.release import Release
 
 Rows = npt.NDArray[np.float64]
 
-Asking = Generator[AnyStatistic, Noised, None]
-"""Yields statistics, and is sent each one back noised before it yields the next."""
+Statistics = Generator[AnyStatistic, Noised, None]
+"""A generator of statistics: each one is sent back noised before it yields the next."""
 
 CLAIM_ROUNDING = Fraction(1, 10**12)  # relative: a guarantee holds floats
 
@@ -128,7 +128,7 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
             theorem=self.theorem,
         )
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """Yield statistics of one row that all members share; by default none.
 
         In rounds: each statistic is sent back noised, so that the next may depend on it. Their
@@ -140,7 +140,7 @@ class Mechanism(ABC):  # `check_mechanism` says what a mechanism lacks
         """What follows from the noised shared statistics, computed once. Does not see the graph."""
         return None
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """Yield statistics with one row for each of `views.sources`; by default none.
 
         In rounds, as in `shared`. Row i must be a function of the graph, `shared`, source i and

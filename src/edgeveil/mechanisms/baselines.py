@@ -10,11 +10,11 @@ import numpy as np
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
     OwnListOnly,
     Rows,
+    Statistics,
 )
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
@@ -42,7 +42,7 @@ class NonPrivate(Mechanism):
         """Promise nothing."""
         return Guarantee(epsilon=math.inf, model="none", n_members=n_members, theorem=self.theorem)
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """Exact PageRank."""
         yield Exact(personalized_pagerank(graph, views.sources, restart=self.restart, tol=self.tol))
 

@@ -19,10 +19,10 @@ from edgeveil.flow.push_rounds import Recursion, capped_recursion, capped_rows
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
     Rows,
+    Statistics,
     laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
@@ -108,7 +108,7 @@ class CappedFlow(Mechanism):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """The rows, before their noise."""
         yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))
 
@@ -172,7 +172,7 @@ class DPSparsePPR(CappedFlow):
         """Calibrate once before the charge, so that it cannot fail after it."""
         flow_noise(self, len(nodes), self.half_epsilon)
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """The flow twice: to choose coordinates, and for their values."""
         rows = self.flow(graph, views.sources)
         noise = flow_noise(self, graph.n_nodes, self.half_epsilon)
@@ -277,7 +277,7 @@ class DPEmbeddingSparse(CappedFlow):
         for chosen in (1, max(len(nodes), 1)):
             embedding_noise(self, len(nodes), chosen, self.half_epsilon)
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """The flow, to choose coordinates; then the embedding of those that were chosen."""
         n, rows = graph.n_nodes, self.flow(graph, views.sources)
         choice = yield Statistic(rows.copy(), flow_noise(self, n, self.half_epsilon))

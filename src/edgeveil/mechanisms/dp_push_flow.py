@@ -18,10 +18,10 @@ from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
     Rows,
+    Statistics,
     laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_cliques
@@ -122,7 +122,7 @@ class DPPushFlow(Mechanism):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Any, views: LocalViews) -> Statistics:
         """The rows, before their noise."""
         self.check_promise(graph)  # on every path
         yield Statistic(self.exact_rows(graph, views.sources), self.calibration(graph.n_nodes))

@@ -15,10 +15,10 @@ from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     OnceForAll,
     Rows,
+    Statistics,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.privacy.guarantee import Model
@@ -78,7 +78,7 @@ class EdgeFlipping(OnceForAll):
                 f"this machine has {available / 2**30:,.0f} GiB"
             )
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """One bit for every pair of nodes."""
         n = graph.n_nodes
         u = np.repeat(np.arange(n), graph.degrees)

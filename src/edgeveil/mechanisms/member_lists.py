@@ -16,9 +16,9 @@ from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
+    Statistics,
     partly_shared_guarantee,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
@@ -104,7 +104,7 @@ class Suggest(Mechanism):
         """One edge changes one stranger's sum, by at most 1; sums are exact."""
         return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=self.split[1])
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """All degrees; directed: in-degrees."""
         degrees = graph.in_degrees.astype(np.float64)[None, :]
         yield Statistic(degrees, self._degree_noise(graph.n_nodes))
@@ -113,7 +113,7 @@ class Suggest(Mechanism):
         """Sort the nodes by released degree."""
         return lists.fit_popularity(noised[0].values[0], noised[0].scale)
 
-    def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Statistics:
         """Strangers' sums of the weights of common friends."""
         yield self._tail(graph, shared, views)
 
@@ -190,7 +190,7 @@ class SuggestWindow(Suggest):
     since: npt.NDArray[np.integer]
     until: int
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """All degrees by edges first seen up to `until`; directed: in-degrees."""
         assert graph.first_seen is not None
         degrees = np.zeros(graph.n_nodes)
@@ -200,7 +200,7 @@ class SuggestWindow(Suggest):
             degrees += np.bincount(counted, minlength=graph.n_nodes)
         yield Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
 
-    def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: Popularity, views: LocalViews) -> Statistics:
         """Strangers' sums over the paths of the window."""
         assert views.first_seen is not None
         yield self._tail(

@@ -28,10 +28,10 @@ from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     OnceForAll,
     Rows,
+    Statistics,
 )
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -120,7 +120,7 @@ class NodeClasses(OnceForAll):
             epsilon=exact_epsilon(self.epsilon),
         )
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """What every listener hears in each round."""
         data = self.data.on(graph.nodes)
         noise, classes = self._noise(data), len(self.data.classes)

@@ -23,8 +23,8 @@ from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import (
     CLAIM_ROUNDING,
-    Asking,
     Mechanism,
+    Statistics,
     check_directions,
     is_ours,
     local_views,
@@ -64,23 +64,25 @@ def rows_at_once(n_nodes: int, room: int | None = None) -> int:
     return min(max(fitting // _LANES * _LANES, _LANES), _MAX_ROWS)
 
 
-def answers_to(asking: Asking, answer: Callable[[AnyStatistic, int], Noised]) -> list[Noised]:
-    """Drive `shared` or `measure` to its end; `answer` gets each statistic and its round."""
-    if not isinstance(asking, Generator):
+def answer_all(
+    statistics: Statistics, answer: Callable[[AnyStatistic, int], Noised]
+) -> list[Noised]:
+    """Run `shared` or `measure` to its end: `answer` noises each statistic, given its round."""
+    if not isinstance(statistics, Generator):
         raise ParameterError("`shared` and `measure` must yield their statistics, not return them")
     released: list[Noised] = []
     while True:
-        statistic = _next_statistic(asking, released[-1] if released else None)
+        statistic = _next_statistic(statistics, released[-1] if released else None)
         if statistic is None:
             return released
         released.append(answer(statistic, len(released)))
 
 
-def _next_statistic(asking: Asking, outcome: Noised | None) -> AnyStatistic | None:
-    """The next statistic, given the last one's outcome (None for the first); None at the end."""
+def _next_statistic(statistics: Statistics, last: Noised | None) -> AnyStatistic | None:
+    """The next statistic, given the noised last one (None for the first); None at the end."""
     try:
-        # Read-only view: who asks sees private data and must not modify released values.
-        return asking.send(outcome and outcome.for_reading())  # type: ignore[arg-type]  # first: None
+        # Read-only view: a mechanism sees private data and must not modify released values.
+        return statistics.send(last and last.for_reading())  # type: ignore[arg-type]  # first: None
     except StopIteration:
         return None
 
@@ -88,7 +90,7 @@ def _next_statistic(asking: Asking, outcome: Noised | None) -> AnyStatistic | No
 def _noised(
     mechanism: Mechanism,
     claim: Guarantee,
-    asking: Asking,
+    statistics: Statistics,
     draw: Callable[[AnyStatistic, int], Noised] | None,
     *,
     shared: bool,
@@ -108,7 +110,7 @@ def _noised(
         sums.append(_checksum(noised.values))
         return noised
 
-    released = answers_to(asking, answer)
+    released = answer_all(statistics, answer)
     # A view made before the noise was added can still be written to. The digests detect that.
     if draw is not None and [_checksum(numbers.values) for numbers in released] != sums:
         raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
@@ -262,7 +264,7 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, offset:
         return loss
     shared = mechanism.fit_shared(outcomes, graph.nodes)
 
-    def measured(g: Graph) -> Asking:
+    def measured(g: Graph) -> Statistics:
         return mechanism.measure(
             g, shared, local_views(g, [source], claim.model, claim.known_edges)
         )
@@ -272,7 +274,7 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, offset:
 
 
 def _loss_of_rounds(
-    first: Asking, second: Asking, offset: float
+    first: Statistics, second: Statistics, offset: float
 ) -> tuple[float, tuple[Noised, ...]]:
     """The loss of all rounds, each given the outcomes of those before, and the outcomes."""
     loss, outcomes = 0.0, list[Noised]()

@@ -33,11 +33,11 @@ from edgeveil.flow.common_neighbours import two_hop_sums_of_lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
     OnceForAll,
     Rows,
+    Statistics,
     partly_shared_guarantee,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs, wedge
@@ -137,7 +137,7 @@ class TwoHop(Mechanism):
         degree_noise(len(nodes), self.split[0])
         second_hop_noise(len(nodes), self.split[1])
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """All degrees."""
         yield degree_statistic(graph, self.split[0])
 
@@ -145,7 +145,7 @@ class TwoHop(Mechanism):
         """Estimate the true degrees from the released ones."""
         return estimate_all(noised[0].values[0], noised[0].scale)
 
-    def measure(self, graph: Graph, shared: DegreeEstimates, views: LocalViews) -> Asking:
+    def measure(self, graph: Graph, shared: DegreeEstimates, views: LocalViews) -> Statistics:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
         if noise := second_hop_noise(graph.n_nodes, self.split[1]):
             _, weights = two_hop_weights(views, shared.degrees, float(self.split[1]))
@@ -241,7 +241,7 @@ class DegreePrior(OnceForAll):
         """Calibrate once before the charge, so that it cannot fail after it."""
         degree_noise(len(nodes), exact_epsilon(self.epsilon))
 
-    def shared(self, graph: Graph) -> Asking:
+    def shared(self, graph: Graph) -> Statistics:
         """All degrees."""
         yield degree_statistic(graph, exact_epsilon(self.epsilon))
 

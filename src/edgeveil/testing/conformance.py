@@ -31,10 +31,10 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs.keys import parameters_of
 from edgeveil.mechanisms.base import (
-    Asking,
     LocalViews,
     Mechanism,
     Rows,
+    Statistics,
     check_mechanism,
     check_published,
     guarantee_of,
@@ -42,7 +42,7 @@ from edgeveil.mechanisms.base import (
     publishes,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
-from edgeveil.mechanisms.run import answers_to, groups_of, make_rows, rows_of, shared_part
+from edgeveil.mechanisms.run import answer_all, groups_of, make_rows, rows_of, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
 from edgeveil.results.provenance import Metadata, Provenance
@@ -400,8 +400,8 @@ def _rows_from_answers(
     """A row, and its uncertainty if there is one, with `answer` in place of the noise."""
     claim = mechanism.guarantee(1)
 
-    def answered(asking: Asking) -> tuple[Noised, ...]:
-        return tuple(answers_to(asking, lambda statistic, _: answer(statistic)))
+    def answered(statistics: Statistics) -> tuple[Noised, ...]:
+        return tuple(answer_all(statistics, lambda statistic, _: answer(statistic)))
 
     shared = mechanism.fit_shared(answered(mechanism.shared(graph)), graph.nodes)
     views = local_views(graph, [source], claim.model, claim.known_edges)
