@@ -36,10 +36,10 @@ from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import LocalViews, Mechanism, Rows, Statistics
 from edgeveil.mechanisms.baselines import NonPrivate
-from edgeveil.mechanisms.run import rows_after, shared_part
+from edgeveil.mechanisms.run import rows_after, shared_numbers, shared_part
 from edgeveil.mechanisms.two_hop import DegreePrior
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.statistic import Exact, randomise
+from edgeveil.privacy.statistic import Exact
 
 SCOPES = ("all", "non-neighbours", "lift")
 _LIFT_DEGREE = 20
@@ -162,9 +162,8 @@ def _released_degrees(
         return np.asarray(released, np.float64)
     if epsilon == 0:
         return None
-    degrees = next(DegreePrior(epsilon=epsilon).shared(graph))
-    drawn: Vector = randomise(degrees, noise).values[0]
-    return drawn
+    (noised,) = shared_numbers(DegreePrior(epsilon=epsilon), graph, noise)
+    return np.asarray(noised.values[0])
 
 
 def _by_scope(
