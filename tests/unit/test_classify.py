@@ -27,6 +27,7 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
 from edgeveil.jobs.classifying import classifier
 from edgeveil.jobs.job import prepare
+from edgeveil.results import predictions
 
 SEEDED = ev.NoiseSource.insecure(1)
 
@@ -405,6 +406,16 @@ def test_a_csv_has_the_guarantee_in_its_last_column(tmp_path, predicted):
     table = pl.read_csv(tmp_path / "p.csv")
     assert table.columns == ["node", "class", "probability", "p_a", "p_b", "guarantee"]
     assert set(table["guarantee"]) == {"NOT PRIVATE"}
+
+
+def test_a_folder_that_cannot_be_finished_does_not_appear(tmp_path, predicted, monkeypatch):
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(predictions, "write_atomically", full)  # of the last file
+    with pytest.raises(OSError, match="no space"):
+        predicted.write(tmp_path / "out")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_has_the_guarantee_beside_the_table(tmp_path, predicted):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_share
-from edgeveil._internal.files import write_atomically
+from edgeveil._internal.files import filled_folder, write_atomically
 from edgeveil._internal.notebook import html_table
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
@@ -382,18 +382,20 @@ class Predictions(Tabular):
 
         .parquet and .json keep everything, and `read` reads them back. A .csv file has the table
         of `to_polars`, with the guarantee in a few words in its last column. Any other name
-        is that of a folder: predictions.csv, predictions.parquet and guarantee.txt.
+        is that of a folder: predictions.csv, predictions.parquet and guarantee.txt, which appear
+        when all are complete.
         """
         target = Path(path)
         if target.suffix in (".csv", ".parquet", ".json") and not target.is_dir():
-            return super().write(target)
-        target.mkdir(parents=True, exist_ok=True)
-        for name in ("predictions.csv", "predictions.parquet"):
-            super().write(target / name)
-        text = f"{self._headline()}\n\n{self.guarantee}\n"
-        return write_atomically(
-            target / "guarantee.txt", lambda part: part.write_text(text, encoding="utf-8")
-        )
+            super().write(target)
+            return
+        with filled_folder(target) as folder:
+            for name in ("predictions.csv", "predictions.parquet"):
+                super().write(folder / name)
+            text = f"{self._headline()}\n\n{self.guarantee}\n"
+            write_atomically(
+                folder / "guarantee.txt", lambda part: part.write_text(text, encoding="utf-8")
+            )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Predictions:
