@@ -42,7 +42,7 @@ export interface MemberList {
   rows: Listed[];
 }
 
-export interface Spending {
+export interface Charges {
   ledger: string;
   words: string[];
   cap: number;
@@ -100,7 +100,7 @@ export interface Page {
   results: Result[];
   lists: MemberList[];
   notes: string[];
-  spending: Spending | null;
+  charges: Charges | null;
 }
 
 type Row = [string, number, number | null, number | null, string, boolean | null, number | null, string];
@@ -132,7 +132,7 @@ export function distinct<T, V>(rows: Iterable<T>, of: (row: T) => V): V[] {
   return [...new Set(Array.from(rows, of))];
 }
 
-/** A mechanism that spends nothing, or has no epsilon at all, is a level and not a curve. */
+/** A mechanism that is charged nothing, or has no epsilon at all, is a level and not a curve. */
 export function isLevel(rows: Result[]): boolean {
   return rows.every((row) => row.epsilon === null || row.epsilon === 0);
 }

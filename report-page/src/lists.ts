@@ -65,7 +65,7 @@ function ranking(list: MemberList): HTMLElement {
   const open = list.rows.some((row) => row.first !== null);
   const longest = Math.max(2, list.rows.length, ...list.rows.map((row) => row.last ?? 0));
   const scale = h("span", { class: "scale", "aria-hidden": true }, h("span", {}, "1"), h("span", {}, `${longest}`));
-  const over = open && h("div", { class: "open" }, h("span", {}, "could be place"), scale);
+  const over = open && h("div", { class: "open" }, h("span", {}, "could be rank"), scale);
   const columns = ["", "who", ...(over ? [over] : []), "private score"];
   return table(`For ${list.member}, ${lossOf(list)}`, columns, list.rows, (row, place) => [
     open && h("td", { class: "places" }, h("div", { class: "open" }, h("span", {}, places(row)), span(row, place, longest))),

@@ -6,7 +6,7 @@ import { type Child, fresh, h, name } from "./dom";
 import { besideTruth, lossOf, mayLeave, releasedList } from "./lists";
 import { type Part, predictionParts } from "./predictions";
 import { picker, samePlace } from "./selection";
-import { spending } from "./spending";
+import { charges } from "./charges";
 import { numbers } from "./table";
 
 const CURATOR = "For the curator only: not private";
@@ -19,7 +19,7 @@ function build(page: Page): void {
   const chosen = page.lists.filter((one) => one.epsilon !== null || !one.truth);
   const measured = page.results.length > 0 || page.lists.some((one) => one.truth);
   const several = distinct(chosen, (one) => one.epsilon).length > 1;
-  const more = also(chosen, measured, page.spending !== null);
+  const more = also(chosen, measured, page.charges !== null);
   const chart = page.results.length ? accuracy(page.results) : null;
   let shown: MemberList | null = null;
   const released = zone("releasable", "", "", chosen.length ? [{ id: "list", title: "", content: list }] : []);
@@ -47,20 +47,20 @@ function build(page: Page): void {
   if (page.results.length) {
     curator.push({ id: "numbers", title: "All numbers", content: numbers(page.results) });
   }
-  const spent: Part[] = page.spending
-    ? [{ id: "spending", title: "What was given out", content: spending(page.spending) }]
+  const charged: Part[] = page.charges
+    ? [{ id: "charges", title: "What was given out", content: charges(page.charges) }]
     : [];
 
   const main = document.querySelector("main") as HTMLElement;
   document.querySelector("header .lead")?.append(...paragraphs(page.summary).children);
   main.append(
     ...[
-      page.predictions && predicted(page.predictions, measured || page.spending !== null),
+      page.predictions && predicted(page.predictions, measured || page.charges !== null),
       picked,
       released,
       zone("curator", CURATOR, MEASURED, picture),
       zone("curator", CURATOR, MEASURED, curator),
-      zone("keeper", `Ledger ${page.spending?.ledger}`, KEPT, spent),
+      zone("keeper", `Ledger ${page.charges?.ledger}`, KEPT, charged),
     ].filter((child) => child !== null),
   );
   main.classList.toggle("halves", chosen.length > 0 && picture.length > 0);
@@ -94,7 +94,8 @@ function headed(released: HTMLElement, list: MemberList, more: string, several: 
   const whom = list.alone ? ["For ", name(list.member), " alone"] : [name(list.member), ", for anyone"];
   released.querySelector("h2")?.replaceChildren(...(leaves ? whom : ["Not private: do not pass it on"]));
   (released.querySelector("h3") as HTMLElement).textContent = `${leaves ? "Private list" : "List"}${several ? `, ${lossOf(list)}` : ""}`;
-  const lead = leaves ? `Made from noisy values only.${more}` : "No secret noise protects this list.";
+  const from = list.alone ? "noisy values and the member's own connections" : "noisy values only";
+  const lead = leaves ? `Made from ${from}.${more}` : "No secret noise protects this list.";
   (released.querySelector(".zone-head p") as HTMLElement).textContent = lead;
 }
 

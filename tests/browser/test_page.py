@@ -79,7 +79,7 @@ def test_releasable_part_shows_the_release_and_no_truth(sample):
     shown = part.inner_text()
     assert "%" not in shown
     assert "of 100" not in shown, "numbers are behind a click"
-    assert "could be place" not in shown
+    assert "could be rank" not in shown
     part.locator(".sure summary").click()
     assert f"{first_list.rows[3].node}: about 16 of 100 such names are there by chance." in (
         part.locator(".sure").inner_text()
@@ -103,7 +103,7 @@ def test_a_ranking_shows_the_ranks_that_noise_leaves_open(visit):
     page = visit(replace(data, lists=[ranking])).page
     shown = page.locator("#list td.places").all_inner_texts()
     assert shown == [f"{row.first} to {row.last}" for row in ranking.rows]
-    assert "could be place" in page.locator("#list thead").inner_text()
+    assert "could be rank" in page.locator("#list thead").inner_text()
     assert page.locator(".sure, .strength").count() == 0
 
 

@@ -14,7 +14,7 @@ from edgeveil.jobs import rank
 from edgeveil.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import PageData, page_from_releases
-from edgeveil.report.spending import spending_of
+from edgeveil.report.charges import charges_of
 from edgeveil.series import refresh
 from edgeveil.series.suggesting import suggest
 
@@ -94,7 +94,7 @@ def test_one_members_page_may_be_passed_on_and_no_other(visit, own, tmp_path):
         lead = page.locator(".zone-head p").first.inner_text()
         assert ("do not pass it on" in lead) == bool(holds), lead
         assert holds in lead
-    assert page.locator(".keeper .spent path").count() == 1
+    assert page.locator(".keeper .total path").count() == 1
     assert page.locator(".keeper tbody tr").count() == 1
 
 
@@ -117,7 +117,7 @@ def test_report_on_a_phone_needs_no_sideways_scrolling(visit, tmp_path, scheme):
     suggestions = suggest(graph, ["ann"], epsilon=1.0, ledger=ledger)
     data = page_from_releases([suggestions], graph, title="Tiny", ledger=ledger)
     page = visit(data, width=390, height=844, is_mobile=True, color_scheme=scheme).page
-    page.locator(".spent path").wait_for()
+    page.locator(".total path").wait_for()
     assert page.locator("#list tbody tr").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.evaluate("innerWidth") == 390
@@ -129,10 +129,10 @@ def test_a_phone_shows_ranks_and_words_on_one_line(visit, own, tmp_path):
         own.graph, own.names[:1], epsilon=1.0, ledger=ledger, label="friends", k=12
     )
     page = visit(page_from_releases([suggestions], title="t", ledger=ledger), width=390).page
-    page.locator(".spent path").wait_for()
+    page.locator(".total path").wait_for()
     ranks = page.locator("#list tbody td:first-child").evaluate_all(LINES)
     assert ranks == [1] * 12
-    label = page.locator(".spends tbody td", has_text=re.compile("^friends$"))
+    label = page.locator(".charges tbody td", has_text=re.compile("^friends$"))
     assert label.evaluate_all(LINES) == [1]
 
 
@@ -155,12 +155,12 @@ def test_no_column_of_a_ledger_is_cut_off_at_1200_pixels(visit, tmp_path):
     words = {"purpose": "weekly suggestions for the newsletter", "operator": "data team"}
     refresh(graph, ledger=ledger, epsilon=1.0, label="friends", **words)
     rank(graph, 3, 0.5, ledger=ledger, label="payments of last year")
-    page = visit(PageData(title="t", spending=spending_of(ledger)), width=1200).page
-    page.locator(".spent path").wait_for()
+    page = visit(PageData(title="t", charges=charges_of(ledger)), width=1200).page
+    page.locator(".total path").wait_for()
     cut = page.locator(".scroll").evaluate("e => e.scrollWidth - e.clientWidth")
     assert cut <= 0
-    heads = page.locator(".spends th").all_inner_texts()
+    heads = page.locator(".charges th").all_inner_texts()
     assert (heads[4], len(heads)) == ("mechanism", 11)
-    cell = page.locator(".spends tbody tr").first.locator(".mechanism")
+    cell = page.locator(".charges tbody tr").first.locator(".mechanism")
     assert cell.inner_text().startswith("series of lists\nepsilon 1, directed false")
     assert page.locator(".charged circle").count() == 2

@@ -25,7 +25,7 @@ def ledger(folder):
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "\x04", "ja\n"])
-def test_without_a_yes_nothing_is_spent(ledger, answer, on_a_terminal):
+def test_without_a_yes_nothing_is_charged(ledger, answer, on_a_terminal):
     code, said = on_a_terminal(RANK, answer)
     assert code == 1
     assert "f.ledger: Charges 1 to member 'alice'. Remaining budget: 3. Go on? [y/N]" in said

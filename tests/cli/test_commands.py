@@ -45,7 +45,7 @@ def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder, run):
 def test_a_table_says_which_ranks_cannot_be_told_apart(run):
     asked = "rank follows.csv --source alice --epsilon 1 --mechanism push-flow-cap"
     private = run(f"{asked} --insecure-seed 1").stdout
-    assert "could be place" in private
+    assert "could be rank" in private
     assert re.search(r"│ \d-5 +│", private)
     assert re.search(r"alice .*│ 1 +│", private), "alice's own score is far above the noise"
     exact = run("rank follows.csv --source alice --mechanism own-neighbours").stdout

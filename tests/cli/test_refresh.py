@@ -295,7 +295,7 @@ def test_report_of_a_series_needs_no_graph_and_charges_nobody(weeks, run):
     page = _page()
     assert page["lists"] == []
     assert "as of its snapshot 1 (2026-11-01)" in page["summary"][0]
-    assert [row[-4] for row in page["spending"]["rows"]] == [40]
+    assert [row[-4] for row in page["charges"]["rows"]] == [40]
     done = run(f"{REPORT} --member member3 --epsilon 1 -k 5 --per-member pages")
     assert done.returncode == 0, done.stderr
     [shown] = _page()["lists"]

@@ -49,7 +49,7 @@ def test_report_page_holds_the_release_and_no_curator_data(run, graphs, graph):
         assert all(why and 0 <= chance <= 1 for _, _, _, _, why, _, chance, _ in entry["rows"])
         assert {row[5] for row in entry["rows"]} == {None}
         assert "Protected: every edge" in entry["promise"]
-    assert (data["results"]["rows"], data["notes"], data["spending"]) == ([], [], None)
+    assert (data["results"]["rows"], data["notes"], data["charges"]) == ([], [], None)
     assert "--per-member" in done.stderr
     assert stat.S_IMODE(os.stat("page.html").st_mode) == 0o600
 
@@ -75,11 +75,11 @@ def test_a_ledger_is_charged_once_and_its_charges_shown(run, graphs):
     done = run(f"report {words} --out page.html --per-member pages")
     assert "costs nothing" in done.stderr
     data, own = _data("page.html"), _data(f"pages/{graphs[3]}.html")
-    assert [total for _, total in data["spending"]["steps"]] == [1]
+    assert [total for _, total in data["charges"]["steps"]] == [1]
     stored = json.loads(Path("lists.json").read_text())["columns"]["node"]
     assert [row[0] for row in data["lists"][0]["rows"]] == stored
     assert own["lists"][0]["rows"] == data["lists"][0]["rows"]
-    assert own["spending"] is None
+    assert own["charges"] is None
     assert own["summary"] == []
     assert "was charged epsilon = 1 " in own["lists"][0]["charged"]
     refused = run(f"report {words.replace('--epsilon 1', '--epsilon 5')} --out other.html")

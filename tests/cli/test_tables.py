@@ -45,9 +45,9 @@ def test_no_table_loses_its_right_edge(capsys, monkeypatch, columns):
 
 def test_what_has_too_many_columns_becomes_a_paragraph_per_row(capsys):
     rows = [[f"row {row} cell {i}" for i in range(12)] for row in range(2)]
-    text = printed(capsys, WIDE, rows, title="spending")
+    text = printed(capsys, WIDE, rows, title="charges")
     assert text.splitlines()[:3] == [
-        "spending",
+        "charges",
         "column number 0: row 0 cell 0",
         "  column number 1: row 0 cell 1",
     ]

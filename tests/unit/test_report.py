@@ -117,7 +117,7 @@ def test_page_without_graph_holds_only_the_release(network):
     )
     assert [row.node for row in member_list.rows] == [s.node for s in suggestions.for_member(3)]
     assert {row.right for row in member_list.rows} == {None}
-    assert (page.results, page.notes, page.spending) == ([], [], None)
+    assert (page.results, page.notes, page.charges) == ([], [], None)
 
 
 def test_exact_rows_are_never_private(network):
@@ -136,9 +136,9 @@ def test_accuracy_and_charges_are_shown_if_asked_for(network, tmp_path):
     assert lines == {"private lists", "without privacy", "popularity", "limit"}
     assert {result.metric for result in page.results} == {"hits@5"}
     assert "a list of 5" in page.notes[0]
-    assert page.spending.cap == 4
-    assert [total for _, total in page.spending.steps] == [1.0]
-    assert len(page.spending.rows) == 1
+    assert page.charges.cap == 4
+    assert [total for _, total in page.charges.steps] == [1.0]
+    assert len(page.charges.rows) == 1
 
 
 def test_seeded_list_is_not_private_and_embeddings_refused(network):

@@ -45,8 +45,8 @@ def test_equal_scores_are_told_apart_in_one_of_twenty(ratio):
 def test_places_say_what_they_are():
     ranking = places(["a", "b"], np.array([3.0, 2.0, 1.9]), np.array([0.1, 0.1, 0.1]))
     assert ranking == [Place(1, "a", 3.0, 0.1, 1, 1), Place(2, "b", 2.0, 0.1, 2, 3)]
-    assert str(ranking[0]) == "1. a: 3 +- 0.1 (this place)"
-    assert str(ranking[1]) == "2. b: 2 +- 0.1 (places 2 to 3)"
+    assert str(ranking[0]) == "1. a: 3 +- 0.1 (this rank)"
+    assert str(ranking[1]) == "2. b: 2 +- 0.1 (ranks 2 to 3)"
     (unknown,) = places(["a"], np.array([3.0]), None)
     assert unknown == Place(1, "a", 3.0, None, None, None)
     assert str(unknown) == "1. a: 3"

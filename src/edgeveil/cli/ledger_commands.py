@@ -261,16 +261,16 @@ def report(
     from edgeveil._internal.files import write_atomically
     from edgeveil.cli.reading import check_out
     from edgeveil.report import PageData, write_page
-    from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
+    from edgeveil.report.charges import COLUMNS, charge_rows, charges_of
 
     check_out(out, ".html", ".csv", ".json", overwrite=overwrite)
     opened = ev.Ledger.open(location)
     if out is not None and out.suffix == ".html":
         title = "What was charged" if member is None else f"What was charged to {member}"
-        write_page(out, PageData(title=title, spending=spending_of(opened, member)))
+        write_page(out, PageData(title=title, charges=charges_of(opened, member)))
         sys.stdout.write(f"{out.resolve()}\n")
         return
-    rows, text = spending_rows(opened.charges(member)), StringIO()
+    rows, text = charge_rows(opened.charges(member)), StringIO()
     metadata = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is not None:
         with redirect_stdout(text):

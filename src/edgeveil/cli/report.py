@@ -154,7 +154,7 @@ def _members(nodes: ev.NodeSet, lists: options.Lists) -> list[NodeId]:
 def _write_series_page(series: Current, run: Run, out: Path) -> None:
     """Write who was charged for a series, and when."""
     from edgeveil.report import PageData, write_page
-    from edgeveil.report.spending import spending_of
+    from edgeveil.report.charges import charges_of
 
     assert run.ledger is not None
     name, epsilon = run.releasing.label or "this graph", series.mechanism.epsilon
@@ -166,7 +166,7 @@ def _write_series_page(series: Current, run: Run, out: Path) -> None:
         say(f"Dry run. {summary}: nobody is charged for its lists.")
         return
     page = PageData(title=f"The series {name}", summary=[f"{summary}."])
-    write_page(out, replace(page, spending=spending_of(run.ledger)))
+    write_page(out, replace(page, charges=charges_of(run.ledger)))
     sys.stdout.write(f"{out.resolve()}\n")
 
 

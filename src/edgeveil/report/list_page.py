@@ -21,8 +21,8 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Ledger
 from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.report.charges import charges_of, factor
 from edgeveil.report.page import ListedNode, MemberList, PageData
-from edgeveil.report.spending import factor, spending_of
 from edgeveil.results.nouns import FRIENDS, Nouns, singular
 from edgeveil.results.release import Release
 from edgeveil.results.suggestions import Suggestions
@@ -107,7 +107,7 @@ def page_from_releases(
         lists=member_lists(releases, graph, name, hidden),
         results=shown,
         notes=[_note(metric, nouns) for metric in metrics],
-        spending=None if ledger is None else spending_of(ledger),
+        charges=None if ledger is None else charges_of(ledger),
     )
 
 

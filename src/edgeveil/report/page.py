@@ -82,8 +82,8 @@ class MemberList:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spending:
-    """The charges of a ledger, from `edgeveil.report.spending.spending_of`."""
+class Charges:
+    """The charges of a ledger, from `edgeveil.report.charges.charges_of`."""
 
     ledger: str  # where it is
     words: Sequence[str]  # caps and what is left of them, in sentences
@@ -103,7 +103,7 @@ class PageData:
     lists: Sequence[MemberList] = ()  # released ones, and for the curator those without privacy
     results: Sequence[Result] = ()  # for the picture and the table; for the curator only
     notes: Sequence[str] = ()  # paragraphs under "What the numbers say"; for the curator only
-    spending: Spending | None = None  # for the curator only
+    charges: Charges | None = None  # for the curator only
 
 
 def write_page(path: str | os.PathLike[str], data: PageData) -> None:
@@ -155,7 +155,7 @@ def _packed(data: PageData) -> dict[str, Any]:
             "rows": [list(vars(row).values()) for row in results],
         },
         "lists": [_packed_list(entry) for entry in data.lists],
-        "spending": None if data.spending is None else vars(data.spending),
+        "charges": None if data.charges is None else vars(data.charges),
     }
 
 

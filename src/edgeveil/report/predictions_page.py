@@ -10,8 +10,8 @@ import numpy as np
 
 from edgeveil.estimate.quality import Quality
 from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.report.charges import factor
 from edgeveil.report.page import PageData
-from edgeveil.report.spending import factor
 from edgeveil.results.predictions import Predictions
 
 _EXAMPLES = 20  # nodes shown of each class

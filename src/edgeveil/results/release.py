@@ -42,7 +42,7 @@ class Place(NamedTuple):
     uncertainty : float or None
         How far noise may have moved the score (95 %); None if nothing is known about it.
     first, last : int or None
-        The best and the worst place among the nodes that cannot be told apart from this one, at
+        The best and the worst rank among the nodes that cannot be told apart from this one, at
         95 % for each pair separately. Both equal `place` if it can be told apart from all others.
         A node in between with a smaller uncertainty may still be told apart.
     """
@@ -58,7 +58,7 @@ class Place(NamedTuple):
         text = f"{self.place}. {self.node}: {self.score:.6g}"
         if self.uncertainty is None or self.first is None or self.last is None:
             return text
-        span = f"places {self.first} to {self.last}" if self.first < self.last else "this place"
+        span = f"ranks {self.first} to {self.last}" if self.first < self.last else "this rank"
         return f"{text} +- {self.uncertainty:.2g} ({span})"
 
 
@@ -259,7 +259,7 @@ class Release(Tabular):
         if self.output != "scores" or len(self.sources) != 1:
             return ""
         lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
-        return html_table(("rank", "node", "score", "could be place"), lines)
+        return html_table(("rank", "node", "score", "could be rank"), lines)
 
     # -- tables of other libraries -------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from edgeveil.jobs import Local, drawing
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
-from edgeveil.report.spending import spending_of, spending_rows
+from edgeveil.report.charges import charge_rows, charges_of
 from edgeveil.series import WindowRule, refresh
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
@@ -380,9 +380,9 @@ def test_reports_do_not_tell_how_many_windows_there_were(tmp_path, monkeypatch):
         windows.append(sum(weeks.refresh(edges, rule=rule).n_windows for _ in range(2)))
         weeks.refresh(edges, range(9), rule=rule)
         charges = weeks.ledger.charges()
-        rows = [(row[0], *row[2:]) for row in spending_rows(charges)]
-        steps = [level for _, level in spending_of(weeks.ledger).steps]
-        shown.append((rows, steps, spending_of(weeks.ledger, "j").steps == []))
+        rows = [(row[0], *row[2:]) for row in charge_rows(charges)]
+        steps = [level for _, level in charges_of(weeks.ledger).steps]
+        shown.append((rows, steps, charges_of(weeks.ledger, "j").steps == []))
         assert [row[0] for row in rows] == [1, 2]
     assert windows == [0, 2]
     assert shown[0] == shown[1]

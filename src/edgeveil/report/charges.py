@@ -11,14 +11,14 @@ from typing import Any
 
 from edgeveil.ledger import Charge, Ledger
 from edgeveil.ledger.accounts import is_window
-from edgeveil.report.page import Spending
+from edgeveil.report.page import Charges
 
 _NOTED = ("mechanism", "parameters", "purpose", "operator")
 COLUMNS: tuple[str, ...] = ("number", "time", "label", "generation", *_NOTED)
 COLUMNS += ("members", "epsilon_each", "epsilon_pooled", "state")
 
 
-def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
+def charge_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
     """One row per charge, as named by `COLUMNS`; what was not noted is empty.
 
     A series has a row for those who joined first, and one for the newcomers of every later
@@ -61,7 +61,7 @@ def _mechanism(charge: Charge, begun: int) -> str:
     return f"{name}, newcomers" if "series" in charge.note and charge.seq != begun else name
 
 
-def spending_of(ledger: Ledger, member: str | None = None) -> Spending:
+def charges_of(ledger: Ledger, member: str | None = None) -> Charges:
     """What the report page shows of a ledger.
 
     Parameters
@@ -72,13 +72,13 @@ def spending_of(ledger: Ledger, member: str | None = None) -> Spending:
         Only the charges that count for this member, whom the page then names.
     """
     charges = ledger.charges(member)
-    return Spending(
+    return Charges(
         ledger=ledger.location,
         words=_words(ledger, charges, member),
         cap=ledger.epsilon,
         steps=_steps(charges, member),
         columns=COLUMNS,
-        rows=spending_rows(charges),
+        rows=charge_rows(charges),
     )
 
 

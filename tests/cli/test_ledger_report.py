@@ -88,9 +88,9 @@ def test_a_series_has_a_row_per_joining_and_none_per_window(series, capsys, tmp_
     assert main(["ledger", "show", "series.ledger"]) == 0
     assert "\n2 charges, head" in capsys.readouterr().out, "of those who joined first, and later"
     assert main(["ledger", "report", "series.ledger", "--member", "7", "--out", "7.html"]) == 0
-    spending = _spending(tmp_path / "7.html")
-    assert len(spending["rows"]) == 1
-    said = " ".join(spending["words"])
+    charges = _charges(tmp_path / "7.html")
+    assert len(charges["rows"]) == 1
+    said = " ".join(charges["words"])
     assert "all lists of 7 together change the odds by a factor of at most 2.72." in said
     assert "A series of lists is charged once" in said
 
@@ -126,17 +126,17 @@ def test_report_to_a_file_is_the_same_table(used, suffix, tmp_path, capsys):
         assert len(json.loads(text)["rows"]) == 2
 
 
-def _spending(file) -> dict:
+def _charges(file) -> dict:
     match = re.search(r'id="data">(.*?)</script>', file.read_text("utf-8"), re.DOTALL)
-    return json.loads(match.group(1))["spending"]
+    return json.loads(match.group(1))["charges"]
 
 
 def test_report_of_one_member_names_it_and_nobody_else(used, tmp_path):
     assert main(["ledger", "report", "friends.ledger", "--member", "8", "--out", "eight.html"]) == 0
-    spending = _spending(tmp_path / "eight.html")
-    assert "8 was charged 1; 3 is left." in spending["words"]
-    assert len(spending["rows"]) == 1
-    assert [total for _, total in spending["steps"]] == [1.0]
+    charges = _charges(tmp_path / "eight.html")
+    assert "8 was charged 1; 3 is left." in charges["words"]
+    assert len(charges["rows"]) == 1
+    assert [total for _, total in charges["steps"]] == [1.0]
 
 
 def test_report_page_in_a_browser(used, tmp_path, browser, capsys):
@@ -146,12 +146,12 @@ def test_report_page_in_a_browser(used, tmp_path, browser, capsys):
     page.on("console", lambda message: complaints.append(message.text))
     page.on("request", lambda request: asked.append(request.url))
     page.goto((tmp_path / "report.html").as_uri())
-    page.locator(".spent path").wait_for()
+    page.locator(".total path").wait_for()
     picture = page.get_by_role("img", name="Charged over time: 1.5 of 4")
     assert picture.count() == 1
     assert page.locator("tbody tr").count() == 2
-    assert "is 1.5 in all; 2.5 is left" in page.locator("#spending").inner_text()
-    assert "<b>weekly</b>" in page.locator("#spending").inner_text()
+    assert "is 1.5 in all; 2.5 is left" in page.locator("#charges").inner_text()
+    assert "<b>weekly</b>" in page.locator("#charges").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert [url for url in asked if not url.startswith("data:")] == [
         (tmp_path / "report.html").as_uri()
@@ -166,4 +166,4 @@ def test_an_empty_ledger_has_an_empty_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Ledger.create("new.ledger", epsilon=1)
     assert main(["ledger", "report", "new.ledger", "--out", "report.html"]) == 0
-    assert _spending(tmp_path / "report.html")["rows"] == []
+    assert _charges(tmp_path / "report.html")["rows"] == []

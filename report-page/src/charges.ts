@@ -2,12 +2,12 @@
 
 import * as Plot from "@observablehq/plot";
 
-import { plain, type Spending } from "./data";
+import { plain, type Charges } from "./data";
 import { atWidth, h } from "./dom";
 
 const HALF_DAY = 12 * 3600_000;
 
-export function spending({ words, cap, steps, columns, rows }: Spending): HTMLElement {
+export function charges({ words, cap, steps, columns, rows }: Charges): HTMLElement {
   const said = words.map((text) => h("p", {}, text));
   if (!steps.length) return h("div", { class: "prose" }, ...said, h("p", {}, "Nothing was charged so far."));
   // A column without a word is not drawn; parameters stand below the mechanism's name.
@@ -28,7 +28,7 @@ export function spending({ words, cap, steps, columns, rows }: Spending): HTMLEl
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every charge" },
       h(
         "table",
-        { class: "spends" },
+        { class: "charges" },
         h("thead", {}, h("tr", {}, ...shown.map((i) => head(columns[i] as string, typeof rows[0]?.[i])))),
         h("tbody", {}, ...rows.map((row) => h("tr", {}, ...shown.map((i) => cell(columns[i] as string, row[i] ?? null, row[parameters]))))),
       ),
@@ -63,12 +63,12 @@ const whom = (members: string | number): string =>
 
 /** `charged` are the times of charges, and who was charged: newcomers do not move the line. */
 function overTime(width: number, cap: number, steps: [string, number][], charged: [string, string][]): SVGElement | HTMLElement {
-  const spent = steps.map(([time, total]) => ({ time: new Date(time), total }));
-  const [first, last] = [spent[0] as (typeof spent)[0], spent.at(-1) as (typeof spent)[0]];
+  const totals = steps.map(([time, total]) => ({ time: new Date(time), total }));
+  const [first, last] = [totals[0] as (typeof totals)[0], totals.at(-1) as (typeof totals)[0]];
   const margin = Math.max((+last.time - +first.time) / 20, HALF_DAY);
   const [from, to] = [new Date(+first.time - margin), new Date(+last.time + margin)];
-  const line = [{ time: from, total: 0 }, { time: first.time, total: 0 }, ...spent, { ...last, time: to }];
-  const at = (when: Date): number => spent.filter(({ time }) => time <= when).at(-1)?.total ?? 0;
+  const line = [{ time: from, total: 0 }, { time: first.time, total: 0 }, ...totals, { ...last, time: to }];
+  const at = (when: Date): number => totals.filter(({ time }) => time <= when).at(-1)?.total ?? 0;
   const dots = charged.map(([when, words]) => ({ time: new Date(when), total: at(new Date(when)), words: `${when.slice(0, 10)}: ${words}` }));
   const picture = Plot.plot({
     width,
@@ -77,14 +77,14 @@ function overTime(width: number, cap: number, steps: [string, number][], charged
     marginRight: 24,
     style: { fontSize: "12px", fontFamily: "inherit", overflow: "visible" },
     x: { domain: [from, to], label: null },
-    y: { domain: [0, 1.1 * Math.max(cap, ...spent.map((one) => one.total))], label: null },
+    y: { domain: [0, 1.1 * Math.max(cap, ...totals.map((one) => one.total))], label: null },
     marks: [
       Plot.gridY({ ticks: 4, stroke: "var(--grid)", strokeOpacity: 1 }),
       Plot.axisY({ label: null, tickSize: 0, ticks: 4, fill: "var(--muted)" }),
       Plot.axisX({ label: null, ticks: Math.max(2, Math.floor(width / 140)), fill: "var(--muted)", stroke: "var(--muted)" }),
       Plot.ruleY([cap], { stroke: "var(--warn)", strokeDasharray: "6 4" }),
       Plot.text([`cap ${plain(cap)}`], { x: () => from, y: cap, dy: -10, textAnchor: "start", fill: "var(--warn)" }),
-      Plot.line(line, { x: "time", y: "total", curve: "step-after", stroke: "var(--accent)", strokeWidth: 2.5, className: "spent" }),
+      Plot.line(line, { x: "time", y: "total", curve: "step-after", stroke: "var(--accent)", strokeWidth: 2.5, className: "total" }),
       Plot.dot(dots, { x: "time", y: "total", r: 4, fill: "var(--accent)", stroke: "var(--surface)", title: "words", className: "charged" }),
     ],
   });
