@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -14,26 +16,23 @@ from edgeveil.cli.compiling import announce_compilation
 
 SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
 RANK = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]  # few loops
-CHECKED = """
-import importlib, sys
+# Runs a command, and prints for which types of arguments there is machine code of each loop then.
+LOOPS = """
+import importlib, json, sys
 from edgeveil._internal import loops as _loops
 from edgeveil.cli.app import main
-code = main(["warmup"])
+assert main(sys.argv[1:]) == 0
 from numba.extending import is_jitted
-lacking, seen = [], 0
+loops = {}
 for file in _loops.loop_files():
     parts = file.relative_to(_loops.PACKAGE).with_suffix("").parts
     module = importlib.import_module(".".join(("edgeveil", *parts)))
-    loops = [v for v in vars(module).values() if is_jitted(v)]
+    loops |= {f"{module.__name__}.{k}": v for k, v in vars(module).items() if is_jitted(v)}
     for width, kernels in getattr(module, "KERNELS", {}).items():
         # Rounds are in double precision: nobody asks for them at the width of single precision.
-        loops += [kernels.capped_sweep, kernels.exact_sweep]
-        loops += [kernels.capped_rounds] * (width <= module.LANES)
-    for loop in loops:
-        seen += 1
-        if loop.stats.cache_path and not loop.signatures:
-            lacking.append(f"{module.__name__}.{loop.__name__}")
-print(code, seen, lacking)
+        names = ["capped_sweep", "exact_sweep"] + ["capped_rounds"] * (width <= module.LANES)
+        loops |= {f"{name} of {width}": getattr(kernels, name) for name in names}
+print(json.dumps({k: list(map(str, v.signatures)) for k, v in loops.items() if v.stats.cache_path}))
 """
 
 
@@ -49,27 +48,41 @@ def process(folder):
     return run
 
 
-def test_warmup_compiles_every_loop_and_then_no_command_has_to(process, tmp_path):
-    kept = {_loops.VARIABLE: str(tmp_path / "kept")}
-    done = process("-c", CHECKED, **kept)
-    code, seen, lacking = done.stdout.split(maxsplit=2)
-    assert (code, lacking.strip()) == ("0", "[]"), done.stderr
-    assert int(seen) > 15
-    assert "loops compiled in " in done.stderr
-    assert str(tmp_path / "kept") in done.stderr
-    assert "Everything was compiled before" in process("warmup", **kept).stderr
+def test_warmup_needs_every_loop_as_commands_need_it(process):
+    """So it compiles all of them: whatever a call needs and is not kept yet is compiled."""
+
+    def loops(*words: str) -> dict[str, list[str]]:
+        done = process("-c", LOOPS, *words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    warm = loops("warmup")
+    assert len(warm) > 15
+    assert [name for name, types in warm.items() if not types] == []
     for words in (SUGGEST, [*SUGGEST, "--directed", "keep"], RANK):
-        done = process(*words, **kept)
+        used = loops(*words)
+        assert any(used.values())
+        assert {name for name, types in used.items() if not set(types) <= set(warm[name])} == set()
+
+
+def test_warmup_says_how_many_loops_it_compiled(run, monkeypatch):
+    tell = partial(_loops.tell, "edgeveil.flow._kernels", "reorder")
+    for calls, says in (([tell], "1 loop compiled in "), ([], "Everything was compiled before")):
+        made = [partial(call, ready=True) for call in calls]
+        monkeypatch.setattr("edgeveil.cli.warmup._calls", lambda made=made: iter(made))
+        done = run("warmup")
         assert done.returncode == 0
-        assert "ompiling" not in done.stderr, words
+        assert says in done.stderr
+        assert str(_loops.kept().folder) in done.stderr
 
 
-def test_first_compilation_is_announced_with_its_duration(process, tmp_path):
+def test_first_compilation_is_announced_and_kept(process, tmp_path):
     done = process(*RANK, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
     assert done.returncode == 0
     line = "Compiling for this machine, once: about 6 s (`edgeveil warmup` does it ahead)."
     assert done.stderr.splitlines()[0] == line
     assert done.stderr.count("ompiling") == 1
+    assert "ompiling" not in process(*RANK, NUMBA_CACHE_DIR=str(tmp_path / "kept")).stderr
 
 
 def test_unwritable_package_and_no_home_print_one_line(process, tmp_path):
