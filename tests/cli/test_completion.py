@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import subprocess
 
 import pytest
 
+from edgeveil.cli.app import main
+
 
 def without(shell: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(shutil.which(shell) is None, reason=f"no {shell} here")
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """The script of each shell, made once."""
+
+    def made(shell: str) -> str:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            assert main(["completion", shell]) == 0
+        return said.getvalue()
+
+    return {shell: made(shell) for shell in ("bash", "fish", "zsh")}
 
 
 completes = pytest.mark.parametrize(
@@ -29,10 +46,8 @@ completes = pytest.mark.parametrize(
 
 @without("bash")
 @completes
-def test_bash_completes(folder, run, typed, expected):
-    script = run("completion bash")
-    assert script.returncode == 0
-    (folder / "edgeveil.bash").write_text(script.stdout)
+def test_bash_completes(folder, scripts, typed, expected):
+    (folder / "edgeveil.bash").write_text(scripts["bash"])
     words = " ".join(f"'{word}'" for word in typed)
     shell = (
         "source edgeveil.bash; "
@@ -47,8 +62,8 @@ def test_bash_completes(folder, run, typed, expected):
 
 @without("fish")
 @completes
-def test_fish_completes(folder, run, typed, expected):
-    (folder / "edgeveil.fish").write_text(run("completion fish").stdout)
+def test_fish_completes(folder, scripts, typed, expected):
+    (folder / "edgeveil.fish").write_text(scripts["fish"])
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"source edgeveil.fish; complete -C '{' '.join(typed)}'"],
         capture_output=True,
@@ -67,8 +82,8 @@ compdef() { print -r -- registered: "$@" }
 
 
 @without("zsh")
-def test_zsh_loads_completion_from_fpath_and_by_source(folder, run):
-    (folder / "_edgeveil").write_text(run("completion zsh").stdout)
+def test_zsh_loads_completion_from_fpath_and_by_source(folder, scripts):
+    (folder / "_edgeveil").write_text(scripts["zsh"])
 
     def zsh(code: str) -> list[str]:
         command = ["zsh", "-f", "-c", ZSH + code]
@@ -81,7 +96,6 @@ def test_zsh_loads_completion_from_fpath_and_by_source(folder, run):
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_a_script_with_all_commands(run, shell):
-    script = run(f"completion {shell}").stdout
-    assert "promised-min-degree" in script
-    assert "verify" in script
+def test_other_shells_get_a_script_with_all_commands(scripts, shell):
+    assert "promised-min-degree" in scripts[shell]
+    assert "verify" in scripts[shell]
