@@ -29,6 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WORKER = "tests.unit.ledger.worker"
 EDGEVEIL = "edgeveil.cli.app"
+SERVICE = "tests.serve.frequent"
 HISTORIAN = "tests.unit.series.history_worker"
 REFRESHER = "tests.unit.series.worker"
 LOADED = {  # a package stands for all of its modules
@@ -40,6 +41,7 @@ LOADED = {  # a package stands for all of its modules
         *("polars", "psycopg", "uvicorn.protocols", "uvloop", "httptools", "starlette.routing"),
     ],
 }
+LOADED[SERVICE] = LOADED[EDGEVEIL]
 
 
 class Process:

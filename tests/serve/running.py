@@ -20,7 +20,7 @@ from edgeveil.graph.saved import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.series import refresh
 from edgeveil.serve.tokens import new_key, sign
-from tests.forks import EDGEVEIL, shared
+from tests.forks import SERVICE, shared
 
 # Below the ports that a system gives to whoever does not name one, and other ones for each process
 # of pytest-xdist: nobody takes a port between `free_port` and the start of what listens there, or
@@ -42,7 +42,8 @@ def free_port():
 class Service:
     """One folder with graph, series and keys; the process can be stopped and started again.
 
-    `as_command` starts it by a new interpreter, as a curator does; otherwise one is forked.
+    `as_command` starts it by a new interpreter, as a curator does; otherwise one is forked, which
+    looks for new lists more often.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Service:
             words = [sys.executable, "-m", "edgeveil", *command]
             self.process = subprocess.Popen(words, **where)
         else:
-            self.process = shared().start(EDGEVEIL, *command, **where)
+            self.process = shared().start(SERVICE, *command, **where)
         if wait:
             self.wait()
         return self

@@ -75,7 +75,7 @@ def killed_again_and_again(running, graphs, members, rng):
             starts.append(time.monotonic() - began)
             wait_for(seen, rng.randrange(1, 8))
             running.refresh(graph, f"2026-{2 + number // 28:02}-{1 + number % 28:02}")
-            time.sleep(rng.uniform(0, 1.5))
+            time.sleep(rng.uniform(0, 0.6))
             running.stop(9)
         running.start()
         wait_for(seen, 10)
