@@ -16,7 +16,6 @@ from edgeveil.cli.output import counting, say
 from edgeveil.errors import EdgeveilError
 
 if TYPE_CHECKING:
-    from edgeveil.flow.neighbour_sums import Hear
     from edgeveil.graph.graph import Graph
 
 # Up to 2**16 nodes an index has 16 bits, which needs loops of its own.
@@ -89,15 +88,13 @@ def _calls() -> Iterator[Callable[[], object]]:
 
 
 def _sum_over_neighbours(graph: Graph) -> None:
-    """The loop of classification; the sums of both directions are parts of wider rows."""
+    """The loop of classification; directed, the sums of a direction are parts of wider rows."""
     from edgeveil.flow.neighbour_sums import neighbour_sums
 
     n = graph.n_nodes
     ones, first = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     listens = np.ones(n, dtype=np.bool_)
-    heard: tuple[Hear, ...] = ("followed", "both") if graph.directed else ("neighbours",)
-    for hear in heard:
-        neighbour_sums(graph, np.arange(n + 1), first, ones, 1, listens, hear=hear)
+    neighbour_sums(graph, np.arange(n + 1), first, ones, 1, listens)
 
 
 def _number_and_deal() -> None:

@@ -121,10 +121,10 @@ class Roles:
         return np.flatnonzero(self.listens)
 
 
-def choose_roles(
-    labels: Labels, targets: Mask | None = None, *, seed: int = 0, validation: bool | None = None
-) -> Roles:
+def choose_roles(labels: Labels, targets: Mask | None = None, *, seed: int = 0) -> Roles:
     """Choose T and V by class, from a public seed; unlabelled targets listen, too.
+
+    V is set aside if a tenth of the labelled nodes is at least 100.
 
     Parameters
     ----------
@@ -133,18 +133,14 @@ def choose_roles(
         Who is to be predicted; by default everybody without a label.
     seed : int
         Public, and apart from the secret of the noise.
-    validation : bool, optional
-        Whether to set V aside; by default if a tenth of the labelled nodes is at least 100.
     """
     rng = np.random.default_rng([0x5EED, seed])
     labelled = np.flatnonzero(labels.labelled)
     classes = labels.first()
     n_v = min(int(SHARE_V * len(labelled)), MOST_V)
-    if validation is None:
-        validation = n_v >= LEAST_V
     validates = np.zeros(labels.n_nodes, dtype=bool)
-    if validation:
-        validates[_by_class(labelled, classes, max(n_v, 1), rng)] = True
+    if n_v >= LEAST_V:
+        validates[_by_class(labelled, classes, n_v, rng)] = True
     rest = labelled[~validates[labelled]]
     n_t = min(max(round(SHARE_T * len(labelled)), LEAST_T), len(rest), MOST_T)
     trains = np.zeros(labels.n_nodes, dtype=bool)
@@ -221,14 +217,14 @@ def from_prior(prior: Matrix) -> Matrix:
     return logs
 
 
-def from_features(features: Any, labels: Labels, *, seed: int = 0) -> Matrix:
+def from_features(features: Any, labels: Labels) -> Matrix:
     """Log probabilities of a logistic regression on features; out of fold for labelled nodes.
 
     The ridge is chosen by the likelihood out of fold.
     """
     labelled = np.flatnonzero(labels.labelled)
     X, Y = _scaled(features), labels.shares(labelled)
-    rng = np.random.default_rng([0xF01D, seed])
+    rng = np.random.default_rng([0xF01D, 0])
     fold = np.empty(len(labelled), dtype=np.int64)
     order = rng.permutation(len(labelled))
     order = order[np.argsort(labels.first()[labelled][order], kind="stable")]
@@ -373,7 +369,7 @@ def fit_weights(
 
 def choose_weights(
     labels: Labels, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix], noise: float,
-    *, ridges: Sequence[float] = RIDGES, seed: int = 0,
+    *, seed: int = 0,
 ) -> Weights | None:  # fmt: skip
     """Fit weights to T; None where the graph does not help: the prior alone predicts then.
 
@@ -401,7 +397,7 @@ def choose_weights(
     for each in (False, True):
         units = np.array([_units(S, each) for S in heard])
         begin: Weights | None = None
-        for ridge in sorted(ridges, reverse=True):
+        for ridge in sorted(RIDGES, reverse=True):
             begin = fit_weights(L_T, S_T, Y_T, ridge, noise, scales, units, begin)
             fits[ridge, each] = begin
     gains: dict[tuple[float, bool], Matrix] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 
 Sums = npt.NDArray[np.float64]
-Hear = Literal["neighbours", "followed", "followers", "both"]
 
 _PART = 1 << 14  # listeners that a thread takes at once
 
@@ -32,7 +31,6 @@ def neighbour_sums(
     width: int,
     listens: npt.NDArray[np.bool_],
     *,
-    hear: Hear | None = None,
     threads: int | None = None,
 ) -> Sums:
     """What every listener hears from its neighbours in one round.
@@ -50,21 +48,19 @@ def neighbour_sums(
         Number of columns.
     listens : array of bool of shape (n,)
         Who listens (public). Nobody else has a row.
-    hear : {"neighbours", "followed", "followers", "both"}, optional
-        Directed graphs: whom a listener hears; "both" gives columns for those whom it follows and
-        then for its followers. The default is "both" if the graph is directed.
     threads : int, optional
         By default as many as there are processors. The sums are the same for any number.
 
     Returns
     -------
     array of float64 of shape (listeners, width or 2 width)
-        Whole numbers, freshly made: one row per listener, in the order of the nodes.
+        Whole numbers, freshly made: one row per listener, in the order of the nodes. Directed:
+        columns for those whom a listener follows, then for its followers.
     """
     listens = np.asarray(listens)
     if listens.dtype != np.bool_ or listens.shape != (graph.n_nodes,):
         raise ParameterError("listens must be True or False for every node")
-    directions = _directions(graph, hear)
+    directions = _directions(graph)
     listeners = np.flatnonzero(listens)
     out = np.zeros((len(listeners), width * len(directions)))
     messages = (
@@ -95,8 +91,6 @@ def neighbour_sums_by_matrix(
     units: npt.NDArray[np.int64],
     width: int,
     listens: npt.NDArray[np.bool_],
-    *,
-    hear: Hear | None = None,
 ) -> Sums:
     """The same as a product of sparse matrices: what `neighbour_sums` is tested against."""
     import scipy.sparse as sp
@@ -104,28 +98,17 @@ def neighbour_sums_by_matrix(
     said = sp.csr_array((units.astype(float), columns, starts), shape=(graph.n_nodes, width))
     listeners = np.flatnonzero(listens)
     parts = []
-    for indptr, indices in _directions(graph, hear):
+    for indptr, indices in _directions(graph):
         shape = (graph.n_nodes, graph.n_nodes)
         adjacency = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)
         parts.append((adjacency[listeners] @ said).toarray())
     return np.hstack(parts)
 
 
-def _directions(graph: Graph, hear: Hear | None) -> list[tuple[Any, Any]]:
-    """The lists of whom a node hears, for each group of columns."""
-    hear = hear or ("both" if graph.directed else "neighbours")
-    if (hear == "neighbours") == graph.directed:
-        kind = "a directed" if graph.directed else "an undirected"
-        raise ParameterError(f"in {kind} graph nobody can hear {hear!r}")
+def _directions(graph: Graph) -> list[tuple[Any, Any]]:
+    """The lists of those whom a node hears, for each group of columns."""
     followed = (graph.indptr, graph.indices)
-    if hear in ("neighbours", "followed"):
-        return [followed]
-    if hear not in ("followers", "both"):
-        raise ParameterError(
-            f"hear must be 'neighbours', 'followed', 'followers' or 'both', got {hear!r}"
-        )
-    followers = graph.transposed
-    return [followers] if hear == "followers" else [followed, followers]
+    return [followed, graph.transposed] if graph.directed else [followed]
 
 
 def _check_messages(starts: Any, columns: Any, units: Any, width: int, n: int) -> None:

@@ -53,21 +53,19 @@ def two_cliques(own: int, other: int, *, at_source: bool) -> Pair:
     return _pair(own + other, edges, (0 if at_source else 1, own))
 
 
-def hanging_cliques(near: int, far: int, *, at_source: bool, spare: int = 0) -> Pair:
+def hanging_cliques(near: int, far: int, *, at_source: bool) -> Pair:
     """A node of one clique gets joined to another clique; the source's neighbour is that node.
 
     The end near the source passes less to each node of its own clique, and the flow over the new
     edge spreads in a clique that had none. The change is near its bound for many rounds and at
-    the fixed point, if the flow over one edge is at the cap (docs/theory/tight-bounds.md). `spare`
-    further neighbours of the source lower that flow. In the public model the near end is the
-    source itself.
+    the fixed point, if the flow over one edge is at the cap (docs/theory/tight-bounds.md). In the
+    public model the near end is the source itself.
     """
     x = 0 if at_source else 1
     n = x + near + far
     edges = [*combinations(range(x, x + near), 2), *combinations(range(x + near, n), 2)]
     if not at_source:
-        edges += [(0, 1), *((0, n + i) for i in range(spare))]
-        n += spare
+        edges.append((0, 1))
     return _pair(n, edges, (x, x + near))
 
 

@@ -29,7 +29,6 @@ from edgeveil._internal.compiled import compiled, inlined
 
 PREFIX_BITS = 52
 ACCEPT_BITS = 24
-MAX_LOW_BITS = 64 - ACCEPT_BITS
 CHUNK = 1 << 13  # draws at a time: their words, values and results stay in the L2 cache
 
 # Error of T * E that the kernel allows for, as a share of T * (1 + E): sixteen times the proven

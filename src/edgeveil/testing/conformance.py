@@ -52,6 +52,7 @@ __all__ = ["CHECKS", "Conformance", "ConformanceError", "check", "random_pairs"]
 
 _PAIRS = 40  # random pairs of graphs per check
 _NODES = 23  # of the random graph
+_MOST_NODES = 8  # of a random pair
 _TRIES = 8  # sets of released values tried before a mechanism is said to ignore them
 
 
@@ -135,11 +136,11 @@ def _random_graph(mechanism: Mechanism) -> Graph:
     return graph_of_pairs(_NODES, pairs[chosen], directed=directed)
 
 
-def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Iterator[Pair]:
+def random_pairs(mechanism: Mechanism, *, seed: int) -> Iterator[Pair]:
     """An endless stream of neighbouring graphs that the mechanism's guarantee covers."""
     rng, directed, claim = np.random.default_rng(seed), mechanism.directed, mechanism.guarantee(1)
     while True:
-        n = int(rng.integers(2, most_nodes + 1))
+        n = int(rng.integers(2, _MOST_NODES + 1))
         pairs = _all_pairs(n, directed)
         graph = graph_of_pairs(n, pairs[rng.random(len(pairs)) < rng.random()], directed=directed)
         x, y = pairs[rng.integers(len(pairs))]
