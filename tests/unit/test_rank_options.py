@@ -13,6 +13,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, OwnListEmbedding, TwoHop
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.release import Release
+from edgeveil.series.suggesting import suggest
 
 GRAPH = social_network(120, average_degree=8).graph
 SOURCE = 7
@@ -95,3 +96,10 @@ def test_rank_has_uncertainty_except_for_edge_flipping(tmp_path):
     assert flipped.provenance.mechanism == "edge-flipping"
     assert flipped.uncertainty is None
     assert flipped.ranking(1)[0].first is None
+
+
+@pytest.mark.parametrize("option", ["ledgr", "n_left_out"])  # the second is of the request
+@pytest.mark.parametrize("call", [rank, suggest])
+def test_option_that_does_not_exist_is_refused_by_its_name(call, option):
+    with pytest.raises(TypeError, match=f"there is no option {option}"):
+        call(GRAPH, SOURCE, epsilon=1.0, **{option: 3})

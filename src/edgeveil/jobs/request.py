@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypedDict
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.memory import total_memory
+from edgeveil._internal.words import did_you_mean
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.estimate.lists import STORED, Candidates, check_k
 from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
@@ -229,7 +230,7 @@ def checked(
 ) -> ReleaseRequest:
     """A request for a release; see `edgeveil.jobs.job.prepare`. Only public values are used."""
     graph = graph_of(graph)
-    given: Any = check_options({name: v for name, v in options.items() if v is not None})
+    given = check_options(options)
     given["lists"] = _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
     for_everybody = sources is None and publishes(mechanism)
@@ -303,14 +304,18 @@ def candidates_of(
     return Candidates(among, pairs)
 
 
-def check_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Open the ledger, if one is named; refuse (ParameterError) noise that cannot be used."""
-    ledger, noise = options.get("ledger"), options.get("noise")
+def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given, the ledger opened; refuse noise that cannot be used."""
+    known = ReleaseOptions.__optional_keys__
+    for name in options.keys() - known:
+        raise TypeError(f"there is no option {name}{did_you_mean(name, known)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    ledger, noise = given.get("ledger"), given.get("noise")
     if ledger is not None:
-        options["ledger"] = ledger_of(ledger)
+        given["ledger"] = ledger_of(ledger)
     if ledger is not None and noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
     if noise is not None and noise.private:
         # Two releases from one source would share noise, which can be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
-    return options
+    return given

@@ -126,7 +126,7 @@ def prepare_lists(
 
     Nothing is charged or drawn. Parameters are those of `suggest`.
     """
-    given = check_options({name: value for name, value in options.items() if value is not None})
+    given = check_options(options)
     ledger, label = given.get("ledger"), given.get("label", "")
     # Each is used twice: an iterator would be empty the second time
     listed = None if members is None else list(members)
@@ -137,7 +137,7 @@ def prepare_lists(
             ledger, label, mechanism, listed, k=k, candidates=candidates, exclude=exclude
         )
         if from_series is not None:
-            if options.get("generation") not in (None, ledger.generation(label)):
+            if given.get("generation") not in (None, ledger.generation(label)):
                 raise LedgerError(f"the series of {label or 'this graph'} is of another generation")
             return SeriesJob(from_series)
     elif ledger is not None and had_series(ledger, label):
@@ -152,5 +152,5 @@ def prepare_lists(
         k=k,
         candidates=candidates,
         exclude=exclude,
-        **options,
+        **given,
     )
