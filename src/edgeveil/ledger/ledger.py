@@ -21,8 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from edgeveil._internal.checks import is_whole
 from edgeveil._internal.notebook import html_pre
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import accounts, chain, generations
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import schema as sql
@@ -268,23 +270,25 @@ class Ledger:
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).newcomers()
 
-    def account(self, member: str | None = None) -> Account:
+    def account(self, member: NodeId | None = None) -> Account:
         """What was charged and what is left for a member; None: for the one with the least left."""
+        name = None if member is None else _member_name(member)
         with self._transaction() as transaction:
-            return accounts.account(transaction, member)
+            return accounts.account(transaction, name)
 
     def accounts(self) -> list[Account]:
         """The accounts of all members who were charged for rows, lowest remaining budget first."""
         with self._transaction() as transaction:
             return accounts.accounts(transaction)
 
-    def charges(self, member: str | None = None, *, latest: int | None = None) -> list[Charge]:
+    def charges(self, member: NodeId | None = None, *, latest: int | None = None) -> list[Charge]:
         """List the charges, oldest first: all, the `latest` ones only, or those of one member.
 
         The charges of a member are those of its own rows and of all public releases.
         """
+        name = None if member is None else _member_name(member)
         with self._transaction() as transaction:
-            return accounts.list_charges(transaction, member, latest)
+            return accounts.list_charges(transaction, name, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
         """Number and hash of an entry of the hash chain, by default the last; None if missing.
@@ -380,12 +384,15 @@ class Ledger:
 
 def _member_names(members: Iterable[str]) -> list[str]:
     """Each member once; ParameterError for text that a database cannot hold."""
-    names = list(dict.fromkeys(members))
+    names = list(dict.fromkeys(map(_member_name, members)))
     if not names:
         raise ParameterError("name at least one member")
-    for name in names:
-        check_text("a member's name", name)
     return names
+
+
+def _member_name(member: NodeId) -> str:
+    """The name under which a member is charged: the id as text."""
+    return check_text("a member's name", str(int(member)) if is_whole(member) else member)
 
 
 def _store_at(location: str | os.PathLike[str]) -> Store:

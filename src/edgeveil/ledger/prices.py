@@ -87,11 +87,11 @@ def _price(guarantee: Guarantee) -> BatchPrice:
     return BatchPrice(guarantee.model, to_nano(guarantee.epsilon), pooled)
 
 
-def check_text(what: str, text: str) -> None:
+def check_text(what: str, text: object) -> str:
     """Raise ParameterError unless both databases can hold `text` as it is."""
     try:
-        fits = isinstance(text, str) and b"\0" not in text.encode()
-    except UnicodeEncodeError:
-        fits = False
-    if not fits:
-        raise ParameterError(f"{what} must be text without NUL characters")
+        if isinstance(text, str) and b"\0" not in text.encode():
+            return text
+    except UnicodeEncodeError:  # half of a surrogate pair
+        pass
+    raise ParameterError(f"{what} must be text without NUL characters")
