@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
+from edgeveil._internal.checks import is_number
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -32,8 +33,8 @@ def cap_nano(name: str, epsilon: float) -> int:
     >>> cap_nano("epsilon", 1.9999999999)
     1999999999
     """
-    if not 0 < epsilon <= MOST_NANO // NANO:
-        raise ParameterError(f"{name} must be a positive number up to 9e9, got {epsilon}")
+    if not is_number(epsilon) or not 0 < epsilon <= MOST_NANO // NANO:
+        raise ParameterError(f"{name} must be a positive number up to 9e9, got {epsilon!r}")
     nano = math.floor(exact_epsilon(epsilon) * NANO)
     if nano == 0:
         raise ParameterError(f"{name} must be at least 1e-9, got {epsilon}")

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -223,6 +224,28 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, 
     assert len(ledger.charges()) == 1
     assert place.raw("SELECT count(*) FROM secrets") == [(1,)]
     assert place.raw("SELECT count(*) FROM charge_members") == [(1,)]
+
+
+@pytest.mark.parametrize("member", [7, np.int64(7), "7"])
+def test_account_of_an_integer_id_is_that_of_its_text(sqlite_place, joint, reserve, member):
+    """It was 0 for numpy's integers, as of a member who was never charged."""
+    ledger = sqlite_place.create(epsilon=4)
+    reserve(ledger, "lists", joint(1, "7", "8"))
+    assert ledger.account(member).charged == len(ledger.charges(member)) == 1
+
+
+@pytest.mark.parametrize("member", [7.0, True, b"7", ["7"], "7\0", "\ud800"])
+def test_account_of_what_is_no_id_is_refused(sqlite_place, member):
+    ledger = sqlite_place.create(epsilon=4)
+    for look_up in (ledger.account, ledger.charges):
+        with pytest.raises(ParameterError, match="a member's name must be text"):
+            look_up(member)
+
+
+@pytest.mark.parametrize("cap", ["1", True, None, b"1"])
+def test_cap_that_is_no_number_is_refused(cap, tmp_path):
+    with pytest.raises(ParameterError, match="epsilon must be a positive number"):
+        Ledger.create(tmp_path / "l.ledger", epsilon=cap)
 
 
 def test_the_same_rows_keep_their_secret(place, public, reserve):
