@@ -87,9 +87,9 @@ def generation_for(
             raise _another_graph(transaction, current, campaign, n_members)
     if campaign.generation not in (None, current.number):
         raise LedgerError(
-            f"generation {current.number} was declared while rows of generation "
-            f"{campaign.generation} were made; what is stored stays, but nothing more is drawn in "
-            "an earlier generation"
+            f"these rows are of generation {campaign.generation!r}, and generation "
+            f"{current.number} is the current one: nothing more is drawn in another, and "
+            "what is stored stays"
         )
     if write and current.fingerprint is None:
         used = current._replace(fingerprint=fingerprint, created=now())

@@ -67,7 +67,7 @@ def test_price_refuses_another_graph_and_fixes_none(place, ledger, joint, reserv
 def test_call_begun_before_an_advance_is_refused_after_it(ledger, joint, reserve):
     reserve(ledger, "q", joint(1, "ann"), generation=1)
     ledger.advance()
-    with pytest.raises(LedgerError, match="nothing more is drawn in an earlier generation"):
+    with pytest.raises(LedgerError, match="nothing more is drawn in another"):
         reserve(ledger, "q", joint(1, "bob"), generation=1)
     assert len(ledger.charges()) == 1
     assert "generation 2, declared" in ledger.show(), "its graph is not fixed by the old one"

@@ -744,7 +744,7 @@ def test_a_renewal_during_a_refresh_is_noticed(weeks, drawn, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(History, "add", slow)
-        with pytest.raises(LedgerError, match="declared while"):
+        with pytest.raises(LedgerError, match="is the current one"):
             weeks.refresh(RING)
     weeks.refresh(RING)
     assert set(drawn[0][-1][0]) == {2, 6}
