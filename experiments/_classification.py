@@ -25,6 +25,7 @@ from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_of
 from edgeveil.privacy.noise import NoiseSource
+from experiments.baselines import PAPER_FLOW
 from experiments.cells import Cells
 from experiments.classifier import F1, classify, majority_floor
 from experiments.rows import with_noise
@@ -160,7 +161,7 @@ class Study(ABC):
         )
 
     def _papers(self, epsilon: float) -> DPInstantEmbedding:
-        names = ("dimension", "sigma", "rounds", "restart", "prepush", "bound")
+        names = ("dimension", "sigma", *PAPER_FLOW)
         return DPInstantEmbedding(epsilon=epsilon, **{n: self.settings[n] for n in names})
 
     def _rows(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:

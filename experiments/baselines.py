@@ -1,4 +1,4 @@
-"""Rankings to compare with that are no releases: exact values behind the mechanisms' seam."""
+"""The paper's parameters, and rankings to compare with that are no releases but exact values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from edgeveil.mechanisms.base import LocalViews, Statistics
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Exact
 
-__all__ = ["CapWithoutNoise", "OwnListWithDegrees"]
+__all__ = ["PAPER_FLOW", "CapWithoutNoise", "OwnListWithDegrees"]
+
+PAPER_FLOW = {"rounds": 100, "restart": 0.15, "prepush": True, "bound": "paper"}
+"""Parameters of the paper's capped flow in the joint model, beside sigma."""
 
 
 class OwnListWithDegrees(NonPrivate):

@@ -78,7 +78,6 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
         "own neighbours": OwnNeighbours(restart=restart),
         "random": RandomOrder(),
     }
-    paper: dict[str, Any] = {"sigma": sigma, "rounds": 100, "prepush": True, "bound": "paper"}
     for label, fixed in levels.items():
         needed = 0.0 if label == "random" else fixed.guarantee(1).epsilon  # it sees nothing
         yield Contender(label, fixed, needed, many, 1)
@@ -87,7 +86,7 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
             "two-hop": TwoHop(epsilon=epsilon, restart=restart),
             "degree-prior": DegreePrior(epsilon=epsilon, restart=restart),
             "forward-cap": DPForwardCap(epsilon=epsilon, sigma=sigma, restart=restart),
-            "push-flow-cap (paper)": DPPushFlowCap(epsilon=epsilon, restart=restart, **paper),
+            "push-flow-cap (paper)": DPPushFlowCap.paper(epsilon, sigma=sigma, restart=restart),
         }
         slow: dict[str, Mechanism] = {
             "graph-diffusion": GraphDiffusion(epsilon=epsilon, restart=restart),

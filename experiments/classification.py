@@ -37,6 +37,7 @@ from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
 from experiments import classification_peers as peers
 from experiments._classification import Study
+from experiments.baselines import PAPER_FLOW
 from experiments.cells import Cells
 from experiments.classifier import f1_scores
 from experiments.figures import BLACK, BLUE, GREEN, GREY, LARGE, ORANGE, PINK, VERMILION, select
@@ -103,10 +104,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "half": [0.5],
         "dimension": 256,
         "sigma": 1e-6,
-        "rounds": 100,
-        "restart": 0.15,
-        "prepush": True,
-        "bound": "paper",
+        **PAPER_FLOW,
         "seed": 0,
     }
 

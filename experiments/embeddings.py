@@ -32,6 +32,7 @@ from experiments._classification import (
     measure_studies,
     unit_length,
 )
+from experiments.baselines import PAPER_FLOW
 from experiments.cells import Cells
 from experiments.figures import BLACK, GREEN, GREY, ORANGE, legend_below, select
 
@@ -61,10 +62,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "dimension": 256,
         "widths": [256, 1024, 4096],
         "sigma": 1e-6,
-        "rounds": 100,
-        "restart": 0.15,
-        "prepush": True,
-        "bound": "paper",
+        **PAPER_FLOW,
         "seed": 0,
     }
 

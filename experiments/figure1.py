@@ -16,7 +16,7 @@ from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism
-from experiments.baselines import CapWithoutNoise, OwnListWithDegrees
+from experiments.baselines import PAPER_FLOW, CapWithoutNoise, OwnListWithDegrees
 from experiments.cells import Cells
 from experiments.contests import measure_contests
 from experiments.figures import (
@@ -52,16 +52,13 @@ def settings(quick: bool) -> dict[str, Any]:
         "flipping_sources": 20 if quick else 256,
         "flipping_repeats": 1 if quick else 2,
         "sigma": 1e-6,
-        "rounds": 100,
-        "restart": 0.15,
-        "prepush": True,
-        "bound": "paper",
+        **PAPER_FLOW,
         "seed": 0,
     }
 
 
 def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
-    flow = {name: settings[name] for name in ("sigma", "rounds", "restart", "prepush", "bound")}
+    flow = {name: settings[name] for name in ("sigma", *PAPER_FLOW)}
     fixed: dict[str, Mechanism] = {
         "non-private": NonPrivate(restart=settings["restart"]),
         "own neighbours": OwnNeighbours(restart=settings["restart"]),

@@ -43,6 +43,7 @@ from experiments._classification import (
     percent,
     unit_length,
 )
+from experiments.baselines import PAPER_FLOW
 from experiments.cells import Cells
 from experiments.classifier import random_embedding
 from experiments.figures import (
@@ -108,10 +109,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "train": 0.5,
         "dimension": 256,
         "sigma": 1e-6,
-        "rounds": 100,
-        "restart": 0.15,
-        "prepush": True,
-        "bound": "paper",
+        **PAPER_FLOW,
         "checked_sources": 32,
         "seed": 0,
     }

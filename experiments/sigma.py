@@ -23,6 +23,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.base import Rows
 from edgeveil.privacy.noise import NoiseSource
+from experiments.baselines import PAPER_FLOW
 from experiments.cells import Cells
 from experiments.rows import repeated_rows
 
@@ -44,10 +45,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "min_degree": 50,
         "sources": 20 if quick else 60,
         "repeats": 2 if quick else 5,
-        "rounds": 100,
-        "restart": 0.15,
-        "prepush": True,
-        "bound": "paper",
+        **PAPER_FLOW,
         "seed": 0,
     }
 
@@ -57,7 +55,7 @@ def measure(
 ) -> list[Result]:
     """Every pair of sigma and epsilon, on the same sources."""
     results = []
-    flow = {name: settings[name] for name in ("rounds", "restart", "prepush", "bound")}
+    flow = {name: settings[name] for name in PAPER_FLOW}
     noise = NoiseSource.insecure(settings["seed"])
     pairs = [(s, e) for s in settings["sigmas"] for e in settings["epsilons"]]
     with cells.progress(len(pairs) * len(datasets), "sigma"):
