@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from edgeveil.mechanisms import MECHANISMS, DPEmbeddingSparse
 from edgeveil.mechanisms.base import Mechanism, OnceForAll, guarantee_of, laplace_statistic
 from edgeveil.mechanisms.capped_flow import embedding_noise
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource, calibrate
+from edgeveil.privacy.noise import NoiseSource, calibrate, calibrate_whole
 from edgeveil.privacy.statistic import Bits, Statistic, randomise, randomise_bound
 from edgeveil.testing.conformance import ConformanceError, check
 
@@ -115,6 +116,25 @@ def test_guarantee_of_many_passes_for_our_mechanisms(kind):
                 assert guarantee_of(mechanism, count) == mechanism.guarantee(count)
 
 
+class SharesToo(Degrees):
+    """Measures all of epsilon twice: for everybody, and for each member."""
+
+    part: float = 0.0
+
+    def guarantee(self, n_members: int) -> Guarantee:
+        claim = super().guarantee(n_members)
+        return dataclasses.replace(claim, shared_epsilon=self.part)
+
+    def shared(self, graph: ev.Graph) -> Any:
+        yield laplace_statistic(graph.degrees, sensitivity=2, epsilon=self.part or self.epsilon)
+
+
+def test_shared_and_own_statistics_have_one_epsilon_together(ledger):
+    for part, words in ((0.0, "1 for its shared statistics"), (0.5, "1 for one member's statist")):
+        with pytest.raises(ParameterError, match=f"uses epsilon {words}"):
+            ev.release(GRAPH, SharesToo(epsilon=1.0, part=part), [0], ledger=ledger)
+
+
 def test_narrow_numbers_of_numpy_get_the_same_noise():
     """Rounded to sixteen bits, the noise of an embedding was too small by a hair."""
     narrow = DPEmbeddingSparse(epsilon=np.float32(0.3), sigma=np.float16(0.01), rounds=np.int8(9))
@@ -179,3 +199,25 @@ class TooFewBits(OnceForAll):
 def test_bits_beyond_the_end_fail_conformance():
     with pytest.raises(ConformanceError, match="positions of ones must increase"):
         check(TooFewBits(epsilon=1.0))
+
+
+class HalfNumbers(OnceForAll):
+    """Takes noise for whole numbers, which does not cover rounding."""
+
+    theorem = "an edge moves two halves of degrees by a half each"
+    model = "public"
+
+    def shared(self, graph: ev.Graph) -> Any:
+        noise = calibrate_whole(coordinates=graph.n_nodes, sensitivity=1, epsilon=1)
+        yield Statistic(graph.degrees[None, :] / 2, noise)
+
+    def fit_shared(self, noised: Any, nodes: ev.NodeSet) -> Any:
+        return noised[0].values[0]
+
+    def estimate(self, noised: Any, shared: Any, views: Any) -> Any:
+        return np.tile(shared, (len(views.sources), 1))
+
+
+def test_parts_of_numbers_under_noise_for_whole_ones_fail():
+    with pytest.raises(ConformanceError, match="its privacy loss is inf times its epsilon"):
+        check(HalfNumbers(epsilon=1.0))

@@ -27,11 +27,12 @@ def largest_loss(
     """The largest log-ratio of the probabilities of one outcome, and an outcome that attains it.
 
     `first` and `second` are the same statistic of two graphs; the loss is ``inf`` if their noise
-    differs, or there is none and their values differ. Exact: values lie on a lattice and the
-    distribution of their noise is known, so nothing is sampled. For discrete Laplace noise of
-    scale t the outcome z has log-ratio sum (|z - y| - |z - x|) / t, at most the L1 distance of x
-    and y in steps over t, with equality where in every coordinate z = x, or z lies farther from y
-    than x does. `beyond` (in noise scales) moves z that way: the next statistic may depend on z.
+    differs, or there is none and their values differ, or it is noise for whole numbers on others.
+    Exact: values lie on a lattice and the distribution of their noise is known, so nothing is
+    sampled. For discrete Laplace noise of scale t the outcome z has log-ratio
+    sum (|z - y| - |z - x|) / t, at most the L1 distance of x and y in steps over t, with equality
+    where in every coordinate z = x, or z lies farther from y than x does. `beyond` (in noise
+    scales) moves z that way: the next statistic may depend on z.
     """
     if isinstance(first, Bits) and isinstance(second, Bits):
         apart = len(np.setxor1d(first.ones, second.ones, assume_unique=True))
@@ -49,6 +50,8 @@ def largest_loss(
         return float("inf"), without_noise(first)
     exact, seen = Fraction(0), np.empty_like(first.values)
     for i, calibration in enumerate(calibrations):
+        if calibration.whole and any((s.values[i] % 1).any() for s in (first, second)):
+            return float("inf"), without_noise(first)  # rounded to the lattice, beyond any bound
         x, y = (to_lattice(s.values[i], calibration) for s in (first, second))
         steps = sum(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True) if a != b)
         exact += Fraction(steps, calibration.scale)
