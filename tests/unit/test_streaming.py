@@ -8,9 +8,15 @@ import stat
 import numpy as np
 import pytest
 
-from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
+from edgeveil.errors import (
+    BudgetError,
+    InputError,
+    LedgerError,
+    ParameterError,
+    UnknownNodeError,
+)
 from edgeveil.graph.datasets import social_network
-from edgeveil.jobs import Local, drawing, release, release_to
+from edgeveil.jobs import Local, drawing, prepare, release, release_to
 from edgeveil.jobs.tasks import Part, Task
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
@@ -295,3 +301,26 @@ def test_folder_refuses_other_length_or_candidates(ledger, tmp_path):
         )
     assert len(ledger.charges()) == 1
     assert ReleaseFolder.open(tmp_path / "among").provenance == among.provenance
+
+
+def test_generation_declared_after_the_price_stops_the_run(ledger):
+    """Whoever saw the price would be charged anew, for another graph than was priced."""
+    release(GRAPH, OwnListEmbedding(dimension=8), [0], ledger=ledger)
+    job = prepare(GRAPH, EMBED, [1, 2], ledger=ledger)
+    assert job.price.in_ledger.generation == 1
+    ledger.advance()
+    with pytest.raises(LedgerError, match="generation 2 was declared while rows of generation 1"):
+        job.run()
+    assert [charge.n_rows for charge in ledger.charges()] == [1]
+
+
+def test_generation_declared_between_batches_stops_the_rest(ledger, monkeypatch):
+    """Their noise would be drawn for the graph before, and charged as rows of the next."""
+    monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
+    options = {"ledger": ledger, "engine": Local(threads=1)}
+    with pytest.raises(LedgerError, match="generation 2 was declared while rows of generation 1"):
+        release(GRAPH, EMBED, range(9), progress=lambda *_: ledger.advance(), **options)
+    charges = ledger.charges()
+    assert 0 < len(charges) < 9
+    assert {charge.generation for charge in charges} == {1}
+    assert ledger.generation() == 2
