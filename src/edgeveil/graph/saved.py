@@ -245,7 +245,10 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     """
     path = Path(path)
     description = description_of(path)
-    damaged = InputError(f"the graph in {path} is damaged: graph.json is not complete")
+    damaged = InputError(
+        f"the graph in {path} is damaged, or of a version before 0.4: "
+        "graph.json is not complete; save it again"
+    )
     try:
         n, kind, described = description["n_nodes"], description["ids"], description["arrays"]
         first_seen = description["version"] == _FIRST_SEEN

@@ -237,9 +237,11 @@ def _read_manifest(path: Path) -> HistoryManifest:
     if not is_history:
         raise strange
     if version != _VERSION:
+        is_older = isinstance(version, int) and version < _VERSION
+        advice = "make it again (docs/upgrading.md)" if is_older else "update edgeveil"
         raise InputError(
             f"the history in {path} has format version {version!r}, this edgeveil reads "
-            f"{_VERSION}: update edgeveil"
+            f"{_VERSION}: {advice}"
         )
     try:
         snapshots = tuple(Snapshot(**snapshot) for snapshot in content["snapshots"])

@@ -355,6 +355,9 @@ def test_what_is_no_history_is_one_sentence(tmp_path, history):
     note.write_text(json.dumps(good | {"version": 3}))
     with pytest.raises(InputError, match="format version 3, this edgeveil reads 2: update"):
         History.open(history.path)
+    note.write_text(json.dumps(good | {"version": 1}))
+    with pytest.raises(InputError, match="format version 1, this edgeveil reads 2: make it again"):
+        History.open(history.path)
     for name in ("forgotten", "returned"):
         note.write_text(json.dumps(good | {name: [4]}))
         with pytest.raises(InputError, match="damaged"):
