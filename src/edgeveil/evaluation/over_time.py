@@ -37,6 +37,7 @@ from edgeveil.evaluation.hits import (
 )
 from edgeveil.evaluation.measurements import Result, estimate
 from edgeveil.graph.graph import Graph
+from edgeveil.jobs.tasks import Task
 from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.run import rows_after, shared_numbers
@@ -44,7 +45,7 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series.history import History
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import Shard
-from edgeveil.series.windows import next_window, with_windows
+from edgeveil.series.windows import Drawn, next_window, open_windows
 
 _NEVER = 1 << 16  # more snapshots, and more friends at once, than any history has
 BASE_ONLY = WindowRule(first=1, patience=1, least=_NEVER, latest=_NEVER)
@@ -112,15 +113,19 @@ def simulate_series(
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed)
     shared = _first_degrees(mechanism, graph, n_first, noise.derive("shared"))
     is_member = np.isin(np.arange(graph.n_nodes), members)
-    state = Shard.empty(0, graph.n_nodes)
+    state = replace(Shard.empty(0, graph.n_nodes), charged=is_member)
+
+    def draw(task: Task, due: Members) -> Drawn:
+        key = noise.derive("window", task.mechanism.until)
+        rows = rows_after(task.mechanism, task.graph, shared, due.tolist(), key)
+        return [(due, rows)]
+
     for until in range(1, snapshots[-1] + 1):
         today = born_until(graph, until)
         window = next_window(mechanism, state.last, until)
-        due = np.flatnonzero(rule.due(today, state.last, until) & is_member)
-        if len(due):
-            key = noise.derive("window", until)
-            rows = rows_after(window, today, shared, due.tolist(), key)
-            state = with_windows(state, [(due, rows)], window, shared, today)
+        due = rule.due(today, state.last, until)
+        task = Task(mechanism=window, graph=today, shared=shared)
+        state = open_windows(state, due, task, draw)
         if until in snapshots:
             windows = state.windows[members].astype(np.int64)
             views = local_views(today, members, "joint", mechanism.guarantee(1).known_edges)

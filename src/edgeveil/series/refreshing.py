@@ -23,7 +23,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -60,7 +60,7 @@ from edgeveil.series.stored_lists import (
     popularity,
     released_degrees,
 )
-from edgeveil.series.windows import next_window, with_windows
+from edgeveil.series.windows import Drawn, next_window, open_windows
 
 _BATCH = 8192  # members that are charged together
 
@@ -607,24 +607,18 @@ class _Refresh:
         begun = {name for batch in recorded for name in batch.members}
         due |= np.array([name in begun for name in self.names], dtype=np.bool_)
         for stored in self.place.shards(n, self.manifest):
-            shard = stored.without(history.forgotten)
-            here = slice(shard.first, shard.first + len(shard.last))
-            shard = replace(shard, charged=shard.charged | newcomers[here])
-            # Never a second time
-            open_now = shard.charged & due[here] & (window.since[here] < until)
-            drawn = self._drawn(task, digest, np.flatnonzero(open_now) + shard.first)
-            opened += sum(len(members) for members, _ in drawn)
-            with_windows(shard, drawn, window, task.shared, history.graph).write(state)
+            before = stored.without(history.forgotten)
+            here = slice(before.first, before.first + len(before.last))
+            before = replace(before, charged=before.charged | newcomers[here])
+            after = open_windows(before, due, task, partial(self._drawn, digest))
+            opened += int(np.count_nonzero(after.last != before.last))
+            after.write(state)
             if job.progress:
                 job.progress(min(here.stop, n), n)
         return state, opened
 
-    def _drawn(
-        self, task: Task, digest: str, members: npt.NDArray[np.int64]
-    ) -> list[tuple[npt.NDArray[np.int64], Evidence]]:
+    def _drawn(self, digest: str, task: Task, members: npt.NDArray[np.int64]) -> Drawn:
         """Record and draw the windows of these members."""
-        if not len(members):
-            return []
         request = ReleaseRequest(
             graph=task.graph,
             mechanism=task.mechanism,
