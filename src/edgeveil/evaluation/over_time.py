@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -116,8 +116,9 @@ def simulate_series(
     state = replace(Shard.empty(0, graph.n_nodes), charged=is_member)
 
     def draw(task: Task, due: Members) -> Drawn:
-        key = noise.derive("window", task.mechanism.until)
-        rows = rows_after(task.mechanism, task.graph, shared, due.tolist(), key)
+        window: Any = task.mechanism
+        key = noise.derive("window", window.until)
+        rows = rows_after(window, task.graph, shared, due.tolist(), key)
         return [(due, rows)]
 
     for until in range(1, snapshots[-1] + 1):

@@ -56,27 +56,19 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
         raise ParameterError(f"{place.path} holds the series of another label")
 
 
-def check_copies(
-    ledger: Ledger, place: SeriesFolder, history: History, series: str, number: int
-) -> SeriesManifest:
-    """The state from which the series with this ledger key continues to snapshot `number`.
+def check_copies(ledger: Ledger, place: SeriesFolder, history: History, series: str) -> None:
+    """Refuse to go on with the series of this key in the ledger, unless all copies are the newest.
 
     Raises
     ------
     LedgerError
         If ledger, history and state do not match. Call `check_folder` first.
     """
-    manifest, pending, noted = (
-        place.manifest() or SeriesManifest(series),
-        place.pending(),
-        _noted(history),
-    )
-    if manifest.series != series:  # a first refresh, or a renewed series
-        manifest = SeriesManifest(series)
-    begun = pending.until if pending and pending.series == series else 0
-    states = [state for state in (manifest, pending) if state and state.series == series]
-    if manifest.until > number or any(
-        token_of(history, state.until) != state.token for state in states if state.until
+    manifest, pending, noted = place.manifest_of(series), place.pending_of(series), _noted(history)
+    begun = pending.until if pending else 0
+    states = [state for state in (manifest, pending) if state and state.until]
+    if 0 < begun < manifest.until or any(
+        token_of(history, state.until) != state.token for state in states
     ):
         raise LedgerError(
             f"{history.path} was restored from an older copy: this series was refreshed with "
@@ -88,7 +80,6 @@ def check_copies(
             "and it does not know. Restore the newer copy, or renew"
         )
     _check_windows(ledger, place, history, manifest, begun)
-    return manifest
 
 
 def _check_windows(
@@ -121,16 +112,15 @@ def _check_windows(
     since = {name: returns[seq] for seq, name in ledger.rows_at(sorted(returns))}
     counts, last = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
     earlier = set[str]()  # whose windows belong to somebody who was forgotten
-    charged, _ = place.marks(len(nodes), manifest)
+    state = place.columns(len(nodes), manifest)
     for seq, name in ledger.rows_at(sorted(ends)):
         index = index_of.get(name, -1)
-        if index < 0 or not charged[index] or ends[seq] < since.get(name, 0):
+        if index < 0 or not state.charged[index] or ends[seq] < since.get(name, 0):
             earlier.add(name)
         else:
             counts[index] += 1
             last[index] = max(last[index], ends[seq])
-    in_state = place.windows(len(nodes), manifest)
-    for recorded, drawn in zip((counts, last), in_state, strict=True):
+    for recorded, drawn in ((counts, state.windows), (last, state.last)):
         drawn[history.forgotten] = 0  # erased from the state by the next refresh
         agree &= np.array_equal(recorded, drawn)
     if not agree or len(earlier) > len(history.forgotten):

@@ -53,7 +53,7 @@ from edgeveil.series.copies import check_copies, check_folder, note_work, token_
 from edgeveil.series.history import History, as_date, check_node_list
 from edgeveil.series.lost_edges import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
-from edgeveil.series.state import SeriesFolder, SeriesManifest
+from edgeveil.series.state import Columns, SeriesFolder, SeriesManifest
 from edgeveil.series.stored_lists import (
     StoredLists,
     candidates_in,
@@ -241,11 +241,11 @@ class RefreshJob:
             return [(new_series, names)]
         place, history, _, manifest = current
         series = series_campaign(self.mechanism, history, self.label, {})
-        charged, _ = place.marks(len(history.nodes), manifest)
+        charged = place.columns(len(history.nodes), manifest).charged
         in_state = {str(node) for node in history.nodes.take(np.flatnonzero(charged))}
         missing = [name for name in names if name not in in_state]
         charges = self.ledger.rows_of(series, missing)
-        pending = place.pending()
+        pending = place.pending_of(manifest.series)
         number = pending.until if pending else len(history.snapshots) + 1
         back = [name for name in missing if 0 < charges.get(name, 0) <= manifest.entry[0]]
         return [
@@ -273,11 +273,14 @@ class RefreshJob:
             current = series_to_refresh(ledger, label, place.path, self.mechanism)
             history = current.history if current else _history(place.path / "history")
             check_folder(ledger, place, history, label)
+            pending = None
+            if current is not None:
+                check_copies(ledger, place, history, current.manifest.series)
+                pending = place.pending_of(current.manifest.series)
             check_node_list(history.graph, allowed=self.nodes_from_edges)
             check_loss(history, self.graph, self.most_loss)
-            of_series, pending = (self, place, history, generation), place.pending()
-            finished = None
-            if pending is not None and current is not None:
+            of_series, finished = (self, place, history, generation), None
+            if pending is not None:
                 # First finish the interrupted refresh: the history has what it needs.
                 finished = _Refresh(*of_series, pending.until).run()
             date = self.date or datetime.now(UTC).date().isoformat()
@@ -455,16 +458,15 @@ class _Refresh:
 
     @cached_property
     def manifest(self) -> SeriesManifest:
-        """The state to go on from; LedgerError if ledger, history and state do not match."""
-        ledger, history = self.job.ledger, self.history
-        return check_copies(ledger, self.place, history, self.key, self.number)
+        """The state to go on from."""
+        return self.place.manifest_of(self.key)
 
     @cached_property
-    def marks(self) -> tuple[Mask, npt.NDArray[np.uint16]]:
-        """For every node, whether it was charged, and the end of its last window."""
-        charged, last = self.place.marks(len(self.names), self.manifest)
-        last[self.history.forgotten] = 0  # the forgotten have no name
-        return charged, last
+    def state(self) -> Columns:
+        """That state of all nodes; nothing about the windows of the forgotten."""
+        columns = self.place.columns(len(self.names), self.manifest)
+        columns.last[self.history.forgotten] = 0  # the forgotten have no name
+        return columns
 
     def run(self) -> Refreshed:
         """Charge, draw, commit: the steps above."""
@@ -488,7 +490,7 @@ class _Refresh:
         )
 
     def _begin(self) -> None:
-        """Check that nothing is an older copy; record durably what is worked on."""
+        """Record durably what is worked on."""
         self._check_degrees()
         if self.manifest.until == self.number:  # it may have been interrupted after the commit
             self._erase_drawn()
@@ -508,7 +510,7 @@ class _Refresh:
             note_work(ledger, self.history, self.key, self.manifest.until)
             self.place.finish()
             raise BudgetError("no member's budget allows a series: nothing was charged")
-        window = next_window(self.job.mechanism, self.marks[1], self.number)
+        window = next_window(self.job.mechanism, self.state.last, self.number)
         # Drawn once for the series; nodes that joined later count with the lowest degree.
         degrees = stored_shared(window, graph, degrees)
         # An entry for every snapshot, so that the head does not tell whether there were windows
@@ -550,7 +552,7 @@ class _Refresh:
         Batches are drawn as a whole. One without a window in the state was recorded when the
         snapshot was refreshed once more, and is still to be drawn.
         """
-        ends = zip(self.names, self.marks[1], strict=True)
+        ends = zip(self.names, self.state.last, strict=True)
         drawn = {name for name, end in ends if end == self.number}
         waiting = set(self.names) - drawn
         batches = self.job.ledger.open_batches(self.windows)
@@ -567,8 +569,7 @@ class _Refresh:
         it is charged once more.
         """
         new = np.zeros(len(self.names), dtype=np.bool_)
-        paid, _ = self.marks
-        unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
+        unpaid, present = np.flatnonzero(~self.state.charged).tolist(), self.history.present
         # Members charged before the state was written are in it, under this or another index.
         # Members charged since then were charged by this refresh, before it was interrupted.
         charges = self.job.ledger.rows_of(self.series, [self.names[i] for i in unpaid])

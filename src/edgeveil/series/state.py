@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,14 @@ class Shard:
         return shard
 
 
+class Columns(NamedTuple):
+    """The state of all nodes, but for the evidence: as the columns of a `Shard`."""
+
+    charged: npt.NDArray[np.bool_]
+    last: npt.NDArray[np.uint16]
+    windows: npt.NDArray[np.uint16]
+
+
 def is_damaged(file: Path, folder: Path) -> str:
     """What to do about a damaged file of a series."""
     return (
@@ -198,6 +206,18 @@ class SeriesFolder:
     def pending(self) -> SeriesManifest | None:
         """The refresh that was begun but not finished, if any."""
         return self._read("pending.json")
+
+    def manifest_of(self, series: str) -> SeriesManifest:
+        """The content of series.json if it is about this series; otherwise that of a new one."""
+        manifest = self.manifest()
+        if manifest is None or manifest.series != series:
+            return SeriesManifest(series)
+        return manifest
+
+    def pending_of(self, series: str) -> SeriesManifest | None:
+        """The refresh of this series that was begun but not finished, if any."""
+        pending = self.pending()
+        return None if pending is None or pending.series != series else pending
 
     def _read(self, name: str) -> SeriesManifest | None:
         damaged = is_damaged(self.path / name, self.path)
@@ -263,35 +283,20 @@ class SeriesFolder:
             else:
                 yield Shard.empty(first, size)
 
-    def marks(
-        self, n_nodes: int, manifest: SeriesManifest | None = None
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
-        """For every node, whether it was charged, and the snapshot that ended its last window."""
-        charged, last = self._columns(n_nodes, manifest, "charged", "last")
-        return charged.astype(np.bool_), last
-
-    def windows(
-        self, n_nodes: int, manifest: SeriesManifest
-    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-        """For every node, how many windows were drawn, and the snapshot that ended the last one."""
-        windows, last = self._columns(n_nodes, manifest, "windows", "last")
-        return windows, last
-
-    def _columns(
-        self, n_nodes: int, manifest: SeriesManifest | None, *names: str
-    ) -> list[npt.NDArray[np.uint16]]:
-        """Columns of the committed state, of all nodes; the evidence is not read."""
+    def columns(self, n_nodes: int, manifest: SeriesManifest | None = None) -> Columns:
+        """The committed state of all nodes, but for the evidence, which is not read."""
         manifest = manifest or self.manifest() or SeriesManifest("")
         if manifest.n_nodes > n_nodes:
             raise LedgerError(
                 f"{self.path} has more members than its history: one of them was restored from an "
                 "older copy"
             )
-        columns = [np.zeros(n_nodes, np.uint16) for _ in names]
+        charged = np.zeros(n_nodes, np.bool_)
+        columns = Columns(charged, np.zeros(n_nodes, np.uint16), np.zeros(n_nodes, np.uint16))
         for first in range(0, manifest.n_nodes, SHARD):
             rows = slice(first, min(first + SHARD, manifest.n_nodes))
             with _opened(self.path / manifest.state, first) as arrays:
-                parts = [arrays[name] for name in names]
+                parts = [arrays[name] for name in Columns._fields]
                 _check_lengths(rows.stop - first, *parts)
             for column, part in zip(columns, parts, strict=True):
                 column[rows] = part

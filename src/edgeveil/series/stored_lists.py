@@ -56,8 +56,8 @@ class StoredLists:
 
     @cached_property
     def _paid(self) -> Any:
-        charged, _ = self._place.marks(len(self._history.nodes), self._state)
-        return charged & self._history.present
+        columns = self._place.columns(len(self._history.nodes), self._state)
+        return columns.charged & self._history.present
 
     @property
     def n_lists(self) -> int:

@@ -202,11 +202,8 @@ class SeriesLists:
             try:
                 now = now or current_series(self.ledger, self.label, self._folder)
                 if now is not None:
-                    manifest = now.manifest
                     check_folder(self.ledger, now.place, now.history, self.label)
-                    check_copies(
-                        self.ledger, now.place, now.history, manifest.series, manifest.until
-                    )
+                    check_copies(self.ledger, now.place, now.history, now.manifest.series)
                 return now
             except EdgeveilError:
                 if self._files() == files:

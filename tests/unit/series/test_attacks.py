@@ -22,7 +22,7 @@ from edgeveil.privacy.statistic import Tail
 from edgeveil.report.charges import charge_rows, charges_of
 from edgeveil.series import WindowRule, refresh
 from edgeveil.series.history import History
-from edgeveil.series.state import SeriesFolder, Shard
+from edgeveil.series.state import Columns, SeriesFolder, Shard
 
 campaign = sys.modules["edgeveil.series.campaign"]
 refreshing = sys.modules["edgeveil.series.refreshing"]  # the package has a function of that name
@@ -162,7 +162,7 @@ def test_a_window_that_is_drawn_twice_would_be_noticed(weeks, drawn, monkeypatch
         Shard, "read", classmethod(lambda cls, folder, first, size: Shard.empty(first, size))
     )
     monkeypatch.setattr(
-        SeriesFolder, "marks", lambda self, n, about=None: np.zeros((2, n), dtype=np.uint16)
+        SeriesFolder, "columns", lambda self, n, about=None: Columns(*np.zeros((3, n), np.uint16))
     )
     copies = sys.modules["edgeveil.series.copies"]
     monkeypatch.setattr(copies, "_check_windows", lambda *_: None)  # it would refuse
@@ -513,9 +513,10 @@ def test_an_older_copy_of_anything_is_noticed(weeks, tmp_path, what, renewed):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path in old.glob("s*"):
             (shutil.copytree if path.is_dir() else shutil.copy)(path, weeks.place / path.name)
-    weeks.ledger = Ledger.open(tmp_path / "ledger")
+    weeks.ledger, before = Ledger.open(tmp_path / "ledger"), len(weeks.history)
     with pytest.raises(LedgerError):
         weeks.refresh(RING + CHORDS)
+    assert len(weeks.history) == before, "and nothing was merged"
 
 
 def test_older_history_during_an_open_refresh_is_refused(weeks, monkeypatch):
