@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs.keys import code_of, describe, parameters_of
-from edgeveil.ledger import Account, Campaign, Ledger
+from edgeveil.ledger import Account, Batch, Campaign, Ledger
 from edgeveil.ledger.generations import SERIES, plain_label
 from edgeveil.ledger.prices import NANO
 from edgeveil.mechanisms.member_lists import Suggest
@@ -42,7 +44,7 @@ class Current(NamedTuple):
 def series_campaign(
     mechanism: Suggest, history: History, label: str, note: dict[str, str]
 ) -> Campaign:
-    """The campaign of a series in a ledger: one for all snapshots, until a renewal."""
+    """What each member is charged for once: all snapshots, until a renewal."""
     return Campaign(
         identity=json.dumps({"series": history.identity, "of": describe(mechanism)}),
         guarantee=mechanism.guarantee,
@@ -57,6 +59,48 @@ def series_campaign(
             **note,
         },
     )
+
+
+def returns_of(series: Campaign, number: int) -> Campaign:
+    """The second charge of members who were forgotten and came back at a snapshot."""
+    return replace(
+        series,
+        identity=json.dumps({"returned": number, "of": series.identity}),
+        note={**series.note, "returned": str(number)},
+    )
+
+
+def windows_of(series: Campaign, key: str, number: int) -> Campaign:
+    """The windows that end at a snapshot; `key` is that of the series in the ledger."""
+    return replace(
+        series,
+        identity=json.dumps({"window": number, "of": series.identity}),
+        guarantee=no_charge,
+        note={**series.note, "of": key, "until": str(number)},
+    )
+
+
+def no_charge(n_members: int) -> Guarantee:
+    """The price of windows: 0, because the charge for the series covers them."""
+    theorem = "docs/theory/series.md"
+    return Guarantee(
+        epsilon=0.0, model="joint", n_members=n_members, theorem=theorem, collusion="shared"
+    )
+
+
+def names_of(nodes: NodeSet) -> list[str]:
+    """The names of nodes in a ledger: their ids as text."""
+    return [str(node) for node in nodes.ids.tolist()]
+
+
+def erase_secrets(batches: Iterable[Batch]) -> None:
+    """Mark batches stored: their rows are in the state of the series, or nobody's any more."""
+
+    def note(path: Path) -> None:
+        path.write_text("in the state of the series\n")
+
+    for batch in batches:
+        batch.store(note)
 
 
 def guarantee_of_series(history: History, mechanism: Suggest, n_members: int) -> Guarantee:

@@ -16,6 +16,7 @@ from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Charge
 from edgeveil.ledger.generations import plain_label
+from edgeveil.series.campaign import names_of
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, SeriesManifest, is_damaged
 
@@ -104,7 +105,7 @@ def _check_windows(
     for charge in later:
         del ends[charge.seq]
     nodes = history.nodes
-    index_of = dict(zip(map(str, nodes.ids.tolist()), range(len(nodes)), strict=True))
+    index_of = dict(zip(names_of(nodes), range(len(nodes)), strict=True))
     # Who was forgotten and has returned has other windows than before, since it returned.
     returns = {
         charge.seq: int(charge.note["returned"]) for charge in charges if "returned" in charge.note

@@ -18,7 +18,6 @@ secret: its batch names the snapshot, and each member has one row in it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,14 +42,22 @@ from edgeveil.jobs.tasks import Engine, Local, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
 from edgeveil.ledger.generations import SERIES
 from edgeveil.mechanisms.member_lists import Suggest
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import digest_of
 from edgeveil.results.nouns import Nouns
 from edgeveil.results.release_folder import ReleaseFolder
 from edgeveil.results.suggestions import Suggestions
-from edgeveil.series.campaign import Current, series_campaign, series_folder, series_to_refresh
+from edgeveil.series.campaign import (
+    erase_secrets,
+    names_of,
+    no_charge,
+    series_campaign,
+    series_folder,
+    series_to_refresh,
+    windows_of,
+)
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
 from edgeveil.series.history import History, as_date, check_node_list
+from edgeveil.series.joining import charge, joining
 from edgeveil.series.lost_edges import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import Columns, SeriesFolder, SeriesManifest
@@ -61,8 +68,6 @@ from edgeveil.series.stored_lists import (
     released_degrees,
 )
 from edgeveil.series.windows import Drawn, next_window, open_windows
-
-_BATCH = 8192  # members that are charged together
 
 Mask = npt.NDArray[np.bool_]
 
@@ -208,50 +213,44 @@ class RefreshJob:
     @cached_property
     def price(self) -> RefreshPrice:
         """The price, from public numbers only: of the graph, only the ids are read."""
-        ledger, mechanism = self.ledger, self.mechanism
-        generation = ledger.generation(self.label)  # first, so that a renewal meanwhile is noticed
-        current = series_to_refresh(ledger, self.label, self.folder, mechanism)
-        names = [str(node) for node in self.graph.nodes.ids.tolist()]
-        newcomers, n_left_out = 0, 0
-        for campaign, members in self._to_be_charged(current, names):
-            if members:
-                split = ledger.newcomers(campaign, members)
-                newcomers += len(split.able)
-                n_left_out += len(split.unable)
-        return RefreshPrice(
-            n_members=len(names),
-            n_newcomers=newcomers,
-            n_left_out=n_left_out,
-            epsilon=mechanism.epsilon,
-            least_left=ledger.account().left,
-            generation=generation,
-        )
+        with self.ledger.session():
+            # First, so that a renewal meanwhile is noticed
+            generation = self.ledger.generation(self.label)
+            newcomers, n_left_out = 0, 0
+            for campaign, members in self._joining():
+                if members:
+                    split = self.ledger.newcomers(campaign, members)
+                    newcomers += len(split.able)
+                    n_left_out += len(split.unable)
+            return RefreshPrice(
+                n_members=self.graph.n_nodes,
+                n_newcomers=newcomers,
+                n_left_out=n_left_out,
+                epsilon=self.mechanism.epsilon,
+                least_left=self.ledger.account().left,
+                generation=generation,
+            )
 
-    def _to_be_charged(
-        self, current: Current | None, names: list[str]
-    ) -> list[tuple[Campaign, list[str]]]:
-        """Whom a refresh with these members charges, as `_Refresh._charge_newcomers` does."""
+    def _joining(self) -> list[tuple[Campaign, list[str]]]:
+        """Whom a refresh with these members would charge."""
+        ledger, missing = self.ledger, dict.fromkeys(names_of(self.graph.nodes), True)
+        current = series_to_refresh(ledger, self.label, self.folder, self.mechanism)
         if current is None:
-            new_series = Campaign(
+            series = Campaign(
                 identity="a new series",
                 guarantee=self.mechanism.guarantee,
                 label=self.label,
                 fingerprint=SERIES,
             )
-            return [(new_series, names)]
+            return joining(ledger, series, 1, 0, missing)
         place, history, _, manifest = current
         series = series_campaign(self.mechanism, history, self.label, {})
         charged = place.columns(len(history.nodes), manifest).charged
-        in_state = {str(node) for node in history.nodes.take(np.flatnonzero(charged))}
-        missing = [name for name in names if name not in in_state]
-        charges = self.ledger.rows_of(series, missing)
+        for node in history.nodes.take(np.flatnonzero(charged)):
+            missing.pop(str(node), None)
         pending = place.pending_of(manifest.series)
-        number = pending.until if pending else len(history.snapshots) + 1
-        back = [name for name in missing if 0 < charges.get(name, 0) <= manifest.entry[0]]
-        return [
-            (series, [name for name in missing if name not in charges]),
-            (_returns(series, number), back),
-        ]
+        number = pending.until if pending else len(history) + 1
+        return joining(ledger, series, number, manifest.entry[0], missing)
 
     def changed(self, **changes: Any) -> RefreshJob:
         """The same refresh at the price that was looked up, with other engine or progress."""
@@ -424,7 +423,7 @@ class _Refresh:
     @cached_property
     def names(self) -> list[str]:
         """The names of all nodes of the history in the ledger."""
-        return [str(node) for node in self.history.nodes.ids.tolist()]
+        return names_of(self.history.nodes)
 
     @cached_property
     def series(self) -> Campaign:
@@ -444,17 +443,7 @@ class _Refresh:
     @cached_property
     def windows(self) -> Campaign:
         """The windows that end at this snapshot, recorded at price 0."""
-        return replace(
-            self.series,
-            identity=json.dumps({"window": self.number, "of": self.series.identity}),
-            guarantee=_no_more,
-            note={**self.series.note, "of": self.key, "until": str(self.number)},
-        )
-
-    @property
-    def returns(self) -> Campaign:
-        """The second charge of members who were forgotten and came back at this snapshot."""
-        return _returns(self.series, self.number)
+        return windows_of(self.series, self.key, self.number)
 
     @cached_property
     def manifest(self) -> SeriesManifest:
@@ -514,7 +503,7 @@ class _Refresh:
         # Drawn once for the series; nodes that joined later count with the lowest degree.
         degrees = stored_shared(window, graph, degrees)
         # An entry for every snapshot, so that the head does not tell whether there were windows
-        _erase_secrets([ledger.begin(self.windows)])
+        erase_secrets([ledger.begin(self.windows)])
         shared = popularity(degrees, self.names)
         digest = digest_of(released_degrees(degrees))
         return Task(mechanism=window, graph=graph, shared=shared), digest
@@ -527,7 +516,7 @@ class _Refresh:
             replace(self._begun, entry=head, state=state.name, n_nodes=len(self.names))
         )
         note_work(ledger, self.history, self.key, self.number)
-        _erase_secrets(ledger.open_batches(self.windows))
+        erase_secrets(ledger.open_batches(self.windows))
         self.place.finish()
 
     def _check_degrees(self) -> None:
@@ -556,45 +545,25 @@ class _Refresh:
         drawn = {name for name, end in ends if end == self.number}
         waiting = set(self.names) - drawn
         batches = self.job.ledger.open_batches(self.windows)
-        _erase_secrets(
+        erase_secrets(
             batch
             for batch in batches
             if not drawn.isdisjoint(batch.members) or waiting.isdisjoint(batch.members)
         )
 
     def _charge_newcomers(self) -> tuple[Mask, int]:
-        """Charge every present member who is not in the series yet, if its budget allows.
-
-        A forgotten member who came back is a new node. Its windows count every edge once more, so
-        it is charged once more.
-        """
-        new = np.zeros(len(self.names), dtype=np.bool_)
-        unpaid, present = np.flatnonzero(~self.state.charged).tolist(), self.history.present
-        # Members charged before the state was written are in it, under this or another index.
-        # Members charged since then were charged by this refresh, before it was interrupted.
-        charges = self.job.ledger.rows_of(self.series, [self.names[i] for i in unpaid])
-        charged = {i: charges.get(self.names[i], 0) for i in unpaid}
-        begun = self.manifest.entry[0]
-        first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
-        back = [i for i in unpaid if present[i] and 0 < charged[i] <= begun]
-        able = self._charge(self.series, first)
-        able += self._charge(self.returns, back)
-        new[able] = True
-        return new, len(first) + len(back) - len(able)
-
-    def _charge(self, campaign: Campaign, nodes: list[int]) -> list[int]:
-        """Charge those whose budget allows it; return all who were charged, now or before."""
-        paid, ledger = list[int](), self.job.ledger
-        _erase_secrets(ledger.open_batches(campaign))  # no noise is drawn for a charge
-        for at in range(0, len(nodes), _BATCH):
-            some = nodes[at : at + _BATCH]
-            unable = set(ledger.newcomers(campaign, [self.names[i] for i in some]).unable)
-            able = [i for i in some if self.names[i] not in unable]
-            if able:
-                ledger.charge(campaign, [self.names[i] for i in able])
-            paid += able
-        _erase_secrets(ledger.open_batches(campaign))
-        return paid
+        """Charge who joins, if the budget allows; a mark for each, and how many are left out."""
+        ledger, names, present = self.job.ledger, self.names, self.history.present
+        index_of = {names[i]: i for i in np.flatnonzero(~self.state.charged).tolist()}
+        missing = {name: bool(present[i]) for name, i in index_of.items()}
+        new, n_left_out = np.zeros(len(names), dtype=np.bool_), 0
+        for campaign, members in joining(
+            ledger, self.series, self.number, self.manifest.entry[0], missing
+        ):
+            paid = charge(ledger, campaign, members)
+            new[[index_of[name] for name in paid]] = True
+            n_left_out += len(members) - len(paid)
+        return new, n_left_out
 
     def _draw(self, newcomers: Mask, task: Task, digest: str) -> tuple[Path, int]:
         """Draw the windows that are due, shard by shard, and write the new state."""
@@ -624,7 +593,7 @@ class _Refresh:
             graph=task.graph,
             mechanism=task.mechanism,
             indices=members,
-            guarantee=_no_more(len(members)),
+            guarantee=no_charge(len(members)),
             ledger=self.job.ledger,
             engine=self.job.engine,
         )
@@ -646,30 +615,3 @@ class _Refresh:
         )
         blocks = [rows.block for _, rows in drawn]
         return [(block.sources, block.rows) for block in blocks if isinstance(block.rows, Evidence)]
-
-
-def _returns(series: Campaign, number: int) -> Campaign:
-    """The second charge of members who were forgotten and came back at a snapshot."""
-    return replace(
-        series,
-        identity=json.dumps({"returned": number, "of": series.identity}),
-        note={**series.note, "returned": str(number)},
-    )
-
-
-def _no_more(n_members: int) -> Guarantee:
-    """The price of windows: 0, because the charge for the series covers them."""
-    theorem = "docs/theory/series.md"
-    return Guarantee(
-        epsilon=0.0, model="joint", n_members=n_members, theorem=theorem, collusion="shared"
-    )
-
-
-def _erase_secrets(batches: Iterable[Batch]) -> None:
-    """Mark batches stored: their rows are in the series' state, or nobody's any more."""
-
-    def note(path: Path) -> None:
-        path.write_text("in the state of the series\n")
-
-    for batch in batches:
-        batch.store(note)

@@ -20,7 +20,7 @@ from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
 from edgeveil.report.charges import charge_rows, charges_of
-from edgeveil.series import WindowRule, refresh
+from edgeveil.series import WindowRule, joining, refresh
 from edgeveil.series.history import History
 from edgeveil.series.state import Columns, SeriesFolder, Shard
 
@@ -280,6 +280,20 @@ def test_newcomer_leaving_before_the_resume_is_charged_once(weeks, monkeypatch):
     assert result.n_lists == 8
 
 
+def test_returner_leaving_before_the_resume_is_charged_once_more(weeks, monkeypatch):
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    weeks.history.forget("a")
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    weeks.history.add(graph(RING, range(1, 8)), date="2026-02-01", again=True)
+    weeks.refresh(RING, date="2026-02-02")
+    assert weeks.charged("a") == 2.0
+
+
 def test_interrupted_window_is_drawn_once_in_a_new_history(weeks, drawn, monkeypatch):
     with (
         failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
@@ -374,7 +388,7 @@ def test_reports_do_not_tell_how_many_windows_there_were(tmp_path, monkeypatch):
     for name, edges in (("ring", RING), ("one more", [*RING, (0, 2)])):
         (tmp_path / name).mkdir()
         weeks = Weeks(tmp_path / name)
-        monkeypatch.setattr(refreshing, "_BATCH", 1)
+        monkeypatch.setattr(joining, "_BATCH", 1)
         monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
         rule = WindowRule(first=3, patience=50)
         windows.append(sum(weeks.refresh(edges, rule=rule).n_windows for _ in range(2)))
@@ -414,7 +428,7 @@ def test_artifacts_hold_no_ids(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("owner", "name", "after"),
-    [(SeriesFolder, "commit", True), (refreshing, "_erase_secrets", False)],
+    [(SeriesFolder, "commit", True), (refreshing, "erase_secrets", False)],
     ids=["after the commit", "before a charge is erased"],
 )
 def test_a_crash_after_all_noise_goes_on_with_other_code(
@@ -754,7 +768,7 @@ def test_a_renewal_during_a_refresh_is_noticed(weeks, drawn, monkeypatch):
 
 @pytest.mark.parametrize("after", [False, True])
 def test_open_batch_of_forgotten_members_loses_its_secret(weeks, monkeypatch, after):
-    monkeypatch.setattr(refreshing, "_BATCH", 1)
+    monkeypatch.setattr(joining, "_BATCH", 1)
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
     weeks.refresh(RING)
     with (
