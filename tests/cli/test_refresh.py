@@ -145,8 +145,8 @@ def test_ctrl_c_reports_the_charge_and_the_retry_resumes(weeks, run, monkeypatch
         raise KeyboardInterrupt
 
     for place, told in (
-        ("refreshing._Refresh.run", "nothing was charged; the same command again goes on"),
-        ("refreshing.Refreshed.write", "40 of 40 members are charged: the same command again"),
+        ("steps.Steps.run", "nothing was charged; the same command again goes on"),
+        ("refreshed.Refreshed.write", "40 of 40 members are charged: the same command again"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(f"edgeveil.series.{place}", interrupted)

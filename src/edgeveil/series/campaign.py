@@ -181,8 +181,7 @@ def current_series(
     if not fingerprint.startswith(SERIES):
         return None
     place = SeriesFolder(series_folder(ledger, label, folder))
-    path = place.path / "history"
-    history = History.open(path) if (path / "history.json").exists() else None
+    history = place.history()
     if history is None or fingerprint != f"{SERIES}{history.identity}":
         raise LedgerError(
             f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "

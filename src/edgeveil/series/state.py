@@ -28,6 +28,7 @@ from edgeveil._internal.files import remove_folder, sync_folder, write_atomicall
 from edgeveil.errors import LedgerError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.saved import is_private_folder, locked
+from edgeveil.series.history import History
 
 SHARD = 1 << 16  # nodes in a file
 _FORMAT = 1
@@ -198,6 +199,11 @@ class SeriesFolder:
             raise LedgerError(f"{self.path} belongs to another user, or is open to others")
         with locked(self.path / "lock", f"another process is refreshing {self.path}"):
             yield
+
+    def history(self) -> History | None:
+        """The history of the series; None before the first snapshot."""
+        path = self.path / "history"
+        return History.open(path) if (path / "history.json").exists() else None
 
     def manifest(self) -> SeriesManifest | None:
         """The content of series.json; None before the first refresh."""

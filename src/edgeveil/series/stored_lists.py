@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgeveil._internal.files import filled_folder
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Candidates, check_k
@@ -24,7 +22,6 @@ from edgeveil.mechanisms.base import local_views
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.statistic import Noised
 from edgeveil.results.provenance import Metadata, Provenance, our_version
-from edgeveil.results.release_folder import ReleaseFolder, file_of
 from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import (
     Current,
@@ -79,27 +76,6 @@ class StoredLists:
             raise EdgeveilError("nobody is in the series yet")
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
 
-    def write(
-        self, folder: Path, k: int, progress: Progress | None = None, *, overwrite: bool = False
-    ) -> ReleaseFolder:
-        """Write all lists to a folder."""
-        metadata = self._metadata(self.n_lists)
-        files = (
-            (number, "series", part.members, file_of(part))
-            for number, part in enumerate(self.parts(k, progress))
-        )
-        return ReleaseFolder.write(folder, "lists", *metadata, files, overwrite=overwrite)
-
-    def write_per_member(
-        self, folder: Path, k: int, progress: Progress | None = None, *, overwrite: bool = False
-    ) -> None:
-        """Write one file per member to a folder; nothing is there before all are complete."""
-        if folder.exists() and not overwrite:
-            raise ParameterError(f"{folder} exists; nothing was written")
-        with filled_folder(folder) as unfinished:
-            for part in self.parts(k, progress):
-                part.write_member_tables(unfinished)
-
     def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
         """Everybody's lists, some thousand at a time."""
         done, everybody = 0, np.flatnonzero(self._paid)
@@ -116,7 +92,7 @@ class StoredLists:
         if self._place.manifest() != self._state:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         history, mechanism = self._history, self._mechanism
-        metadata, claim = self._metadata(len(members)), mechanism.guarantee(1)
+        metadata, claim = self.metadata(len(members)), mechanism.guarantee(1)
         members = np.array(list(dict.fromkeys(members.tolist())))
         for shard in self._place.shards(len(history.nodes), self._state, of=members):
             inside = members[(members >= shard.first) & (members < shard.first + len(shard.last))]
@@ -144,7 +120,8 @@ class StoredLists:
                     **metadata._asdict(),
                 )
 
-    def _metadata(self, n_members: int) -> Metadata:
+    def metadata(self, n_members: int) -> Metadata:
+        """Guarantee and provenance of the lists of this many members."""
         guarantee = guarantee_of_series(self._history, self._mechanism, max(n_members, 1))
         assert self._state is not None  # there was a refresh
         snapshot = self._history.snapshots[self._state.until - 1]
@@ -171,7 +148,7 @@ def open_series(
         raise LedgerError(
             f"the first refresh of {current.place.path} was interrupted: run the same command again"
         )
-    degrees = popularity(shared, current.history.nodes)
+    degrees = popularity(released_degrees(shared), len(current.history.nodes))
     if candidates is None:
         candidates = candidates_in(current.history, None, None)
     return StoredLists(current.place, current.history, current.mechanism, degrees, candidates)
@@ -247,9 +224,8 @@ def released_degrees(stored: Batch) -> Noised:
     return numbers
 
 
-def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
+def popularity(numbers: Noised, n_nodes: int) -> lists.Popularity:
     """The popularity of the nodes, from the released degrees of a series."""
-    numbers = released_degrees(stored)
-    degrees = np.zeros(len(nodes))  # 0 for nodes that joined later
+    degrees = np.zeros(n_nodes)  # 0 for nodes that joined later
     degrees[: len(numbers.values[0])] = numbers.values[0]
     return lists.fit_popularity(degrees, numbers.scale)

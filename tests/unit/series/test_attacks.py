@@ -20,12 +20,11 @@ from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
 from edgeveil.report.charges import charge_rows, charges_of
-from edgeveil.series import WindowRule, joining, refresh
+from edgeveil.series import WindowRule, joining, refresh, steps
 from edgeveil.series.history import History
 from edgeveil.series.state import Columns, SeriesFolder, Shard
 
 campaign = sys.modules["edgeveil.series.campaign"]
-refreshing = sys.modules["edgeveil.series.refreshing"]  # the package has a function of that name
 
 EAGER = WindowRule(first=1, patience=1, least=1, share=0.0, latest=1)  # a window every time
 RING = [(i, (i + 1) % 8) for i in range(8)]
@@ -126,10 +125,10 @@ def failing(monkeypatch, owner, name, nth, *, after):
 
 
 STEPS = [
-    *((History, "add", 1), (SeriesFolder, "begin", 1), (refreshing, "note_work", 1)),
-    *((refreshing, "note_work", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
+    *((History, "add", 1), (SeriesFolder, "begin", 1), (steps, "note_work", 1)),
+    *((steps, "note_work", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
     *((Batch, "store", 1), (Batch, "store", 2)),
-    *((refreshing, "stored_shared", 1), (runner, "randomise", 1), (Shard, "write", 1)),
+    *((steps, "stored_shared", 1), (runner, "randomise", 1), (Shard, "write", 1)),
     *((SeriesFolder, "commit", 1), (SeriesFolder, "finish", 1)),
 ]
 
@@ -428,7 +427,7 @@ def test_artifacts_hold_no_ids(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("owner", "name", "after"),
-    [(SeriesFolder, "commit", True), (refreshing, "erase_secrets", False)],
+    [(SeriesFolder, "commit", True), (joining, "erase_secrets", False)],
     ids=["after the commit", "before a charge is erased"],
 )
 def test_a_crash_after_all_noise_goes_on_with_other_code(

@@ -22,7 +22,7 @@ from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
 from edgeveil.mechanisms.run import make_rows, shared_numbers
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Bits, Statistic, Tail
-from edgeveil.series import WindowRule
+from edgeveil.series import WindowRule, steps
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
 
 refreshing = sys.modules["edgeveil.series.refreshing"]
@@ -157,14 +157,14 @@ def weeks(tmp_path, monkeypatch):
 
 def ledger_inside_first_refresh(weeks, monkeypatch):
     """Refresh once; gives a copy of the ledger from before the degrees were stored."""
-    copied, original = weeks.folder / "copy", refreshing.stored_shared
+    copied, original = weeks.folder / "copy", steps.stored_shared
 
     def watched(*given):
         weeks.ledger.backup(copied)
         return original(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(refreshing, "stored_shared", watched)
+        patch.setattr(steps, "stored_shared", watched)
         weeks.refresh(RING, rule=PATIENT)
     return copied
 
@@ -190,7 +190,7 @@ def test_degrees_on_another_graph_do_not_differ_by_the_degrees(weeks, monkeypatc
     shutil.copy(copied, weeks.ledger.location)
     weeks.ledger = Ledger.open(weeks.ledger.location)
     monkeypatch.setattr(refreshing, "check_folder", lambda *_: None)
-    monkeypatch.setattr(refreshing._Refresh, "_check_degrees", lambda *_: None)
+    monkeypatch.setattr(steps.Steps, "_check_degrees", lambda *_: None)
     weeks.refresh(RING + CHORDS, rule=PATIENT)
     assert not np.isclose(read_shared(file)[0].values - before, 2.0).any()
 

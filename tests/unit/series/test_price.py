@@ -90,7 +90,7 @@ def test_price_of_an_interrupted_return_is_nothing(ledger, monkeypatch):
     job(ledger, 2, (3,)).run()
     forget(ledger, 3)
     refresh = job(ledger, 3)
-    monkeypatch.setattr("edgeveil.series.refreshing.open_windows", interrupted)
+    monkeypatch.setattr("edgeveil.series.steps.open_windows", interrupted)
     with pytest.raises(KeyboardInterrupt):
         refresh.run()
     monkeypatch.undo()

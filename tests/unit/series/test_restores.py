@@ -22,6 +22,7 @@ from edgeveil.errors import LedgerError
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
+from edgeveil.series import steps
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, check_drawn_once, graph
@@ -30,7 +31,7 @@ refreshing = sys.modules["edgeveil.series.refreshing"]
 LATER = [*RING, *CHORDS, (0, 2)]
 EVER = SimpleNamespace(graph=graph(LATER), nodes=range(8))  # all edges that are ever there
 STEPS = [
-    *((History, "add"), (SeriesFolder, "begin"), (refreshing, "note_work"), (Ledger, "charge")),
+    *((History, "add"), (SeriesFolder, "begin"), (steps, "note_work"), (Ledger, "charge")),
     *((Ledger, "begin"), (Batch, "store"), (Shard, "write"), (SeriesFolder, "commit")),
     (SeriesFolder, "finish"),
 ]
