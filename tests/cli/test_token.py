@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from edgeveil.serve.tokens import Refused, Tokens
+from edgeveil.serve.tokens import Refused, TokenChecker
 from tests.serve.test_tokens import ED, jwk, write
 
 
@@ -28,10 +28,10 @@ def test_a_key_is_made_once_and_the_service_accepts_its_tokens(run, members):
     second = run("token bob --keys keys.json --audience app --hours 1")
     assert second.stderr == ""
     assert path.read_text() == key
-    checker = Tokens(path, "app")
+    checker = TokenChecker(path, "app")
     assert [checker.subject(token.stdout.strip()) for token in (first, second)] == ["ann", "bob"]
     with pytest.raises(Refused):
-        Tokens(path, "other").subject(first.stdout.strip())
+        TokenChecker(path, "other").subject(first.stdout.strip())
 
 
 def test_a_member_who_is_unknown_is_said_to_be(run, members):

@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 from edgeveil.cli.serve import _state_folder
 from edgeveil.errors import EdgeveilError
 from edgeveil.serve.curator import curator_key
-from edgeveil.serve.tokens import Tokens, new_key
+from edgeveil.serve.tokens import TokenChecker, new_key
 from tests.serve.test_tokens import ED, SECRET, jwk
 
 
@@ -57,20 +57,20 @@ def test_a_curators_key_of_another_user_is_refused(tmp_path, as_another_user):
 def test_a_symmetric_key_that_others_can_read_is_refused(tmp_path, mode):
     path = keys_file(tmp_path, jwk(ED, "ed"), jwk(SECRET, "hs"), mode=mode)
     with pytest.raises(EdgeveilError, match="others can"):
-        Tokens(path, "edgeveil")
+        TokenChecker(path, "edgeveil")
     path.chmod(0o600)
-    Tokens(path, "edgeveil")
+    TokenChecker(path, "edgeveil")
 
 
 def test_a_symmetric_key_of_another_user_is_refused(tmp_path, as_another_user):
     new_key(tmp_path / "keys.json")
     as_another_user()
     with pytest.raises(EdgeveilError, match="belongs to the user"):
-        Tokens(tmp_path / "keys.json", "edgeveil")
+        TokenChecker(tmp_path / "keys.json", "edgeveil")
 
 
 def test_public_keys_writable_by_others_are_refused(tmp_path):
     """Keys that others can only read are accepted."""
-    Tokens(keys_file(tmp_path, jwk(ED, "ed"), mode=0o644), "edgeveil")
+    TokenChecker(keys_file(tmp_path, jwk(ED, "ed"), mode=0o644), "edgeveil")
     with pytest.raises(EdgeveilError, match="others can write"):
-        Tokens(keys_file(tmp_path, jwk(ED, "ed"), mode=0o646), "edgeveil")
+        TokenChecker(keys_file(tmp_path, jwk(ED, "ed"), mode=0o646), "edgeveil")

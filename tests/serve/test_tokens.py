@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
 from edgeveil.errors import InputError
 from edgeveil.serve import tokens as module
-from edgeveil.serve.tokens import Refused, Tokens, new_key, sign
+from edgeveil.serve.tokens import Refused, TokenChecker, new_key, sign
 
 ED = ed25519.Ed25519PrivateKey.generate()
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -52,7 +52,7 @@ def write(path, *keys):
 @pytest.fixture
 def checker(tmp_path):
     keys = jwk(ED, "ed"), jwk(RSA, "rsa"), jwk(SECRET, "hs")
-    return Tokens(write(tmp_path / "keys.json", *keys), "edgeveil", "issuer")
+    return TokenChecker(write(tmp_path / "keys.json", *keys), "edgeveil", "issuer")
 
 
 def claims(**changed):
@@ -165,7 +165,7 @@ def test_a_token_that_was_accepted_ends_with_its_expiry(checker, monkeypatch):
 def test_after_rotation_tokens_of_the_removed_key_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_CHECK_FILE_EVERY", 0.0)
     path = write(tmp_path / "keys.json", jwk(ED, "ed"), jwk(SECRET, "hs"))
-    checker = Tokens(path, "edgeveil", "issuer")
+    checker = TokenChecker(path, "edgeveil", "issuer")
     old, new = token(), token(SECRET, "HS256", "hs")
     assert checker.subject(old) == checker.subject(new) == "ann"
     write(tmp_path / "new.json", jwk(SECRET, "hs")).replace(path)
@@ -177,7 +177,7 @@ def test_after_rotation_tokens_of_the_removed_key_are_refused(tmp_path, monkeypa
 def test_a_broken_file_of_keys_is_not_taken_over(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_CHECK_FILE_EVERY", 0.0)
     path = write(tmp_path / "keys.json", jwk(ED, "ed"))
-    checker = Tokens(path, "edgeveil", "issuer")
+    checker = TokenChecker(path, "edgeveil", "issuer")
     path.write_text("{")
     assert checker.subject(token()) == "ann"
     assert "no set of keys" in checker.last_error
@@ -250,13 +250,13 @@ private = {**jwk(ED, "ed"), "d": text(b"x" * 32)}
 )
 def test_unreliable_key_set_is_refused_at_start(tmp_path, keys):
     with pytest.raises(InputError, match="key"):
-        Tokens(write(tmp_path / "keys.json", *keys), "edgeveil")
+        TokenChecker(write(tmp_path / "keys.json", *keys), "edgeveil")
 
 
 def test_a_trial_key_is_for_its_owner_alone(tmp_path):
     path = tmp_path / "keys.json"
     secret = new_key(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert Tokens(path, "edgeveil").subject(sign("bob", secret, "edgeveil")) == "bob"
+    assert TokenChecker(path, "edgeveil").subject(sign("bob", secret, "edgeveil")) == "bob"
     with pytest.raises(InputError, match="cannot read"):
-        Tokens(tmp_path / "none.json", "edgeveil")
+        TokenChecker(tmp_path / "none.json", "edgeveil")

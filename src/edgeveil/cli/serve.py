@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from edgeveil.ledger import Ledger
     from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.server import Address
-    from edgeveil.serve.tokens import Tokens as Checker
+    from edgeveil.serve.tokens import TokenChecker
 
 _TRIAL_MEMBERS = 3
 _TRIAL_CAP = 2.0
@@ -56,7 +56,7 @@ class Sockets:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Tokens:
+class TokenOptions:
     """Which tokens are accepted."""
 
     keys: Annotated[Path | None, default("needed, but for --trial")] = None
@@ -75,7 +75,7 @@ def serve(
     k: options.ListLength = 20,
     label: str = "",
     shown: options.Suggestable = options.SUGGESTABLE,
-    tokens: Tokens = Tokens(),  # noqa: B008  (frozen)
+    tokens: TokenOptions = TokenOptions(),  # noqa: B008  (frozen)
     sockets: Sockets = Sockets(),  # noqa: B008  (frozen)
     choices: Annotated[Path | None, default("choices.db in the state folder")] = None,
     state: Annotated[Path | None, default("beside the ledger: <ledger>.service")] = None,
@@ -131,12 +131,12 @@ def serve(
     from edgeveil.serve.choices import Choices
     from edgeveil.serve.rules import Rules
     from edgeveil.serve.served_series import SeriesLists
-    from edgeveil.serve.tokens import Tokens as Checker
+    from edgeveil.serve.tokens import TokenChecker
 
     members, *curator = addresses = sockets.addresses()
     opened = Ledger.open(ledger, artifacts=artifacts)
     place = _state_folder(_beside(opened) if state is None else state)
-    checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
+    checker = TokenChecker(tokens.keys, tokens.audience, tokens.issuer)
     read = partial(read_and_say, graph, reading, counts=False)
     lists = SeriesLists(
         *(read, opened, label, k, place, folder, words),
@@ -179,7 +179,7 @@ def _beside(ledger: Ledger) -> Path:
 
 def _serve(
     lists: SeriesLists,
-    tokens: Checker,
+    tokens: TokenChecker,
     addresses: list[Address],
     folder: Path,
     started: Callable[[], None],
@@ -212,13 +212,12 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     from edgeveil.series import refresh
     from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.server import Address
-    from edgeveil.serve.tokens import Tokens as Checker
-    from edgeveil.serve.tokens import new_key, sign
+    from edgeveil.serve.tokens import TokenChecker, new_key, sign
 
     graph = named_network(seed=0)
     ledger = Ledger.create(folder / "trial.ledger", epsilon=_TRIAL_CAP)
     secret = new_key(folder / "keys.json")
-    checker = Checker(folder / "keys.json", "edgeveil")
+    checker = TokenChecker(folder / "keys.json", "edgeveil")
     say("Making lists for everybody ...")
     refresh(graph, ledger=ledger, epsilon=1.0)
     lists = SeriesLists(lambda: graph, ledger, "", k, folder)

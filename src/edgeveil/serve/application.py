@@ -76,7 +76,7 @@ def application(
     headers = _HEADERS | _HTTPS_HEADERS if https else _HEADERS
     app = Starlette(
         routes=[*routes, *map(_page, pages)],
-        middleware=[Middleware(_Answers, metrics, headers)],
+        middleware=[Middleware(_EveryAnswer, metrics, headers)],
         exception_handlers={HTTPException: _http_error},
     )
     # A redirect would repeat the Host header, which the client chooses.
@@ -99,7 +99,7 @@ async def _http_error(request: Request, problem: Exception) -> Response:
     return error(status, {404: "not found", 405: "method not allowed"}.get(status, "error"))
 
 
-class _Answers:
+class _EveryAnswer:
     """ASGI middleware: adds headers to every answer, counts it, and hides unexpected errors."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, headers: dict[str, str]) -> None:

@@ -26,7 +26,7 @@ from edgeveil.ledger.generations import plain_label
 from edgeveil.series import highest_epsilon
 from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.served_series import SeriesLists
-from edgeveil.serve.tokens import Tokens
+from edgeveil.serve.tokens import TokenChecker
 from edgeveil.serve.watched_files import read_own
 
 _PAGES = ("curator.html", "curator.js", "service.css", "icon.svg")
@@ -53,7 +53,7 @@ def curator_key(path: Path) -> str:
     return key
 
 
-def curator_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, key: str) -> Starlette:
+def curator_app(lists: SeriesLists, tokens: TokenChecker, metrics: Metrics, key: str) -> Starlette:
     """The curator's side of the service; every path but /health and the page needs the key."""
     expected = f"Bearer {key}".encode()
 
@@ -116,7 +116,7 @@ def _json_in(body: bytes) -> object:
         return None
 
 
-def _status(lists: SeriesLists, tokens: Tokens) -> dict[str, Any]:
+def _status(lists: SeriesLists, tokens: TokenChecker) -> dict[str, Any]:
     published = lists.published
     return {
         "label": lists.label,

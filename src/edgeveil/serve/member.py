@@ -24,7 +24,7 @@ from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.choices import Choices, TooMany
 from edgeveil.serve.list_files import is_list_of
 from edgeveil.serve.served_series import PublishedLists, SeriesLists
-from edgeveil.serve.tokens import Refused, Tokens
+from edgeveil.serve.tokens import Refused, TokenChecker
 
 _PAGES = ("member.html", "member.js", "service.css", "icon.svg", "openapi.json")
 _MOST_BYTES = 4096  # of the body of a request
@@ -47,9 +47,11 @@ class _Asking(NamedTuple):
 _Answer = Callable[[_Asking], Awaitable[Response]]
 
 
-def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: bool) -> Starlette:
+def member_app(
+    lists: SeriesLists, tokens: TokenChecker, metrics: Metrics, *, https: bool
+) -> Starlette:
     """The members' side of the service."""
-    answers, node, truth = _Answers(lists), (str, int), (bool,)
+    answers, node, truth = _MemberAnswers(lists), (str, int), (bool,)
 
     def route(path: str, answer: _Answer, method: str = "GET") -> Route:
         return Route(path, _for_members(lists, tokens, answer), methods=[method])
@@ -67,7 +69,7 @@ def member_app(lists: SeriesLists, tokens: Tokens, metrics: Metrics, *, https: b
 
 
 @dataclass(frozen=True)
-class _Answers:
+class _MemberAnswers:
     """What a member gets who asks."""
 
     lists: SeriesLists
@@ -130,7 +132,7 @@ class _Answers:
 
 
 def _for_members(
-    lists: SeriesLists, tokens: Tokens, answer: _Answer
+    lists: SeriesLists, tokens: TokenChecker, answer: _Answer
 ) -> Callable[[Request], Awaitable[Response]]:
     """Answer only the member whom a valid token names."""
 

@@ -32,7 +32,7 @@ class Refused(Exception):  # noqa: N818  (not an error of ours: an answer)
     """The token is not accepted. The answer does not say why."""
 
 
-class Tokens:
+class TokenChecker:
     """Checks tokens. When the file of keys changes it is read again, so that keys can be rotated.
 
     The file is a JWKS: Ed25519 (EdDSA), RSA (RS256, at least 2,048 bits) or symmetric keys (HS256,
