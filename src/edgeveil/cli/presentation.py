@@ -1,4 +1,4 @@
-"""How results and prices are shown, to people and to programs."""
+"""How results are shown, to people and to programs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from edgeveil.results.release_folder import ReleaseFolder
 if TYPE_CHECKING:
     from edgeveil import Predictions, Release, Suggestions
     from edgeveil.graph.nodes import NodeId
-    from edgeveil.jobs import ReleaseJob
-    from edgeveil.ledger import Price
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.results.suggestions import Suggestion
 
@@ -161,40 +159,3 @@ def print_predictions(result: Predictions, style: Format) -> None:
     )
     if style == "table" and len(result.nodes) > len(shown):
         say(f"{len(result.nodes) - len(shown):,} more: --out writes all, --format csv prints all.")
-
-
-def print_price(job: ReleaseJob, style: Format) -> None:
-    """Print the price of a release, and what is left of each budget before and after it."""
-    claim, price, request = job.price.guarantee, job.price.in_ledger, job.request
-    together, n_rows = "all members together", len(request.indices)
-    due: list[tuple[str, float, float | None]]
-    if price is None:
-        whom = {"joint": "each member", "public": "everybody"}.get(claim.model, "nobody")
-        due = [(whom, claim.epsilon, None)]
-        if claim.model == "joint" and n_rows > 1:
-            due.append((together, claim.pooled_epsilon, None))
-    else:
-        due = [(_charged(price), price.epsilon, price.left)]
-        if price.pooled_left_nano is not None:
-            nano = price.pooled_needs_nano, price.pooled_left_nano
-            due.append((together, nano[0] / 10**9, nano[1] / 10**9))
-    noun = "member" if request.mechanism.output == "lists" else "source"
-    print_table(
-        ["for_whom", "epsilon", "left_before", "left_after"],
-        [(*row, _rest(*row[1:])) for row in due],
-        style=style,
-        metadata={"dry_run": True, "charged_before": price is not None and not price.n_new},
-        title=f"price of {request.mechanism.name} for "
-        + ("everybody" if request.for_everybody else counted(n_rows, noun)),
-    )
-
-
-def _charged(price: Price) -> str:
-    if price.whom is None or price.n_new <= 1:
-        return price.whom or "everybody"
-    return f"{price.whom}, who has the least left of {price.n_new:,} members"
-
-
-def _rest(needs: float, left: float | None) -> float | None:
-    """What is left after the charge, if it is enough; without binary rounding errors."""
-    return None if left is None or needs > left else round(left - needs, 9)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from edgeveil._internal.words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import default, required_epsilon
-from edgeveil.cli.output import Format, counting, print_table, say
-from edgeveil.errors import BudgetError, ParameterError
+from edgeveil.cli.output import counting, say
+from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
-    from edgeveil.series import Refreshed, RefreshJob, RefreshPrice
+    from edgeveil.series import Refreshed
 
 OF_ALL_LISTS = (
     "Privacy loss of all lists of a member together, in this series; smaller is more private. "
@@ -76,6 +74,7 @@ def refresh(
     words
         What members and edges are called in the summary: accounts,payments.
     """
+    from edgeveil.cli import price_words
     from edgeveil.cli.reading import check_folder, who_may_be_suggested
     from edgeveil.cli.runner import Run
     from edgeveil.results.suggestions import member_files
@@ -108,9 +107,10 @@ def refresh(
         **run.series_options,
     )
     if releasing.dry_run:
-        _print_price(job.price, run.ledger_name, releasing.format)
+        price_words.print_refresh_price(job.price, run.ledger_name, releasing.format)
         return
-    with run.confirmed(_question(job.price, run.ledger_name), partial(_charged_since, job)):
+    question = price_words.refresh_question(job.price, run.ledger_name)
+    with run.confirmed(question, partial(price_words.newcomers_charged_since, job)):
         with counting("members") as progress:
             done = job.changed(progress=progress).run()
         _write(done, out, done.write, k, releasing.overwrite)
@@ -118,42 +118,6 @@ def refresh(
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
     say(done.summary_in(words))
-
-
-def _print_price(price: RefreshPrice, ledger: str, style: Format) -> None:
-    """Print the price of a refresh; BudgetError if no member's budget allows it."""
-    columns = ["members", "newcomers", "left_out", "epsilon_each", "least_left"]
-    counts = (price.n_members, price.n_newcomers, price.n_left_out)
-    title, row = f"price of a refresh, {ledger}", (*counts, price.epsilon, price.least_left)
-    print_table(columns, [row], style=style, metadata={"dry_run": True}, title=title)
-    would = "Nobody would be charged."
-    if price.n_newcomers:
-        would = f"{some_of(price.n_newcomers, price.n_members, 'member')} would be charged, once."
-    say(f"Dry run: nothing was merged, charged or drawn. {would}")
-    if price.n_left_out == price.n_members:
-        raise BudgetError("no member's budget allows a series")
-
-
-def _question(price: RefreshPrice, ledger: str) -> str:
-    """What is asked before newcomers are charged; nothing if there are none."""
-    if not price.n_newcomers:
-        return ""
-    return (
-        f"{ledger}: {some_of(price.n_newcomers, price.n_members, 'member')} would be charged "
-        f"epsilon = {price.epsilon:g} each, once for all lists of the series; "
-        f"{price.least_left:g} is left for whoever has the least."
-    )
-
-
-def _charged_since(job: RefreshJob) -> str:
-    """Who was charged since a job was priced, according to the ledger."""
-    from edgeveil.cli.runner import AGAIN, NOTHING
-
-    before, after = job.price.n_newcomers, replace(job).price.n_newcomers
-    if after == before:
-        return f"{NOTHING}; {AGAIN} goes on"
-    some = some_of(before - after, before, "member", "are")
-    return f"{some} charged: {AGAIN} goes on, and charges nobody twice"
 
 
 def _write(

@@ -5,27 +5,26 @@ On Ctrl-C, and after an error, what was charged is reported.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edgeveil import Graph, Ledger, NoiseSource
 from edgeveil._internal.words import counted, date_in_words, some_of
+from edgeveil.cli import price_words
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing, Suggestable
 from edgeveil.cli.output import counting, say, wrapped
-from edgeveil.cli.presentation import print_price
 from edgeveil.cli.reading import check_out, read_and_say, who_may_be_suggested
-from edgeveil.errors import BudgetError, EdgeveilError, ParameterError
+from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs import Engine
 from edgeveil.jobs.choice import for_graph
 from edgeveil.jobs.job import ReleaseJob
-from edgeveil.ledger import Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.results.suggestions import member_files
 from edgeveil.series.suggesting import SeriesJob, prepare_lists
@@ -37,8 +36,6 @@ _ROWS = {
     "lists": "list",
     "predictions": "prediction",
 }
-NOTHING = "nothing was charged"
-AGAIN = "the same command again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +150,7 @@ class Run:
                 "does not allow it; their stored lists stay readable."
             )
         if self.releasing.dry_run:
-            self._show_price(job)
+            price_words.print_price(job, self.releasing.format)
             return
         # All of the work is inside this block, so that Ctrl-C reports what was charged.
         with self._charging(job):
@@ -211,17 +208,6 @@ class Run:
         if self.releasing.format != "json" or out is not None:
             say(str(result.guarantee))
 
-    def _show_price(self, job: ReleaseJob) -> None:
-        """Print the price of a release and what is left; BudgetError if that is too little."""
-        print_price(job, self.releasing.format)
-        price = job.price.in_ledger
-        if price is None:
-            say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
-            return
-        say(f"Dry run: nothing was charged or drawn. {_free(price)}".rstrip())
-        if price.refusal:
-            raise BudgetError(price.refusal)
-
     @contextmanager
     def _charging(self, job: ReleaseJob) -> Iterator[None]:
         """Print the charge of a release before and after, even if the work ends early."""
@@ -231,17 +217,16 @@ class Run:
             if job.price.guarantee.epsilon:  # else there is nothing to count
                 say("No --ledger given: this release was not counted against any budget.")
             return
-        name, question = self.ledger_name, ""
-        if before.n_new and not before.refusal and before.epsilon:
-            question = f"{name}: {_charges(before)}"
-        elif before.n_open and not before.n_new:
-            say(_free(before))
-        with self.confirmed(question, lambda: _charged_since(before, job)):
+        name, free = self.ledger_name, price_words.what_is_free(before)
+        if before.n_open and not before.n_new:
+            say(free)
+        question = price_words.question(before, name)
+        with self.confirmed(question, partial(price_words.charged_since, before, job)):
             yield
         if before.n_new:
-            say(f"{name}: {_charges(before, done=True)} {_free(before)}".rstrip())
+            say(f"{name}: {price_words.charge(before, done=True)} {free}".rstrip())
         elif not before.n_open:
-            say(_free(before))
+            say(free)
 
     @contextmanager
     def confirmed(self, question: str, charged: Callable[[], str]) -> Iterator[None]:
@@ -254,7 +239,7 @@ class Run:
             raise KeyboardInterrupt(_from_ledger(charged)) from None
         except Exception:
             # With an error (a full disk, for instance), also report what was charged.
-            if not (words := _from_ledger(charged)).startswith(NOTHING):
+            if not (words := _from_ledger(charged)).startswith(price_words.NOTHING):
                 say(f"{self.ledger_name}: {words}.")
             raise
 
@@ -267,7 +252,7 @@ def confirm(question: str) -> None:
     sys.stderr.flush()
     wait_for_input()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise EdgeveilError(f"not confirmed: {NOTHING}")
+        raise EdgeveilError(f"not confirmed: {price_words.NOTHING}")
 
 
 def _from_ledger(charged: Callable[[], str]) -> str:
@@ -275,45 +260,3 @@ def _from_ledger(charged: Callable[[], str]) -> str:
         return charged()
     except EdgeveilError:
         return "`edgeveil ledger show` says what was charged"
-
-
-def _charged_since(before: Price, job: ReleaseJob) -> str:
-    """What was charged, according to the ledger."""
-    after = job.request.price()
-    if not before.n_new or after.n_new == before.n_new:
-        return NOTHING
-    if after.n_new:
-        rows = some_of(before.n_new - after.n_new, before.n_new, "row", "are")
-        return f"{rows} charged: {AGAIN} goes on with the others"
-    if after.n_open:
-        return f"the release is charged: {AGAIN} costs nothing and goes on with the same noise"
-    return f"the release is charged and stored: {AGAIN} costs nothing and gives it"
-
-
-def _free(price: Price) -> str:
-    """What charges nothing, in words."""
-    if price.n_new:
-        paid = price.n_open + price.n_stored
-        return f"{counted(paid, 'row', 'cost')} nothing: charged before." * bool(paid)
-    if price.n_open:
-        return "This release was charged before and not finished: going on costs nothing."
-    return "This release is stored already: to get it again costs nothing."
-
-
-def _charges(price: Price, *, done: bool = False) -> str:
-    """The charge and the remaining budget, in words: before the charge, or after it (`done`)."""
-    verb = "Charged" if done else "Charges"
-    left = f"{(price.left_nano - price.needs_nano * done) / 10**9:.15g}"
-    whom = "everybody" if price.whom is None else f"member {price.whom!r}"
-    remains = f"Remaining budget: {left}"
-    if price.whom is not None and price.n_new > 1:
-        remains = f"Lowest remaining budget: {left} ({whom})"
-        whom = f"each of {price.n_new:,} members"
-    words = f"{verb} {price.epsilon:.15g} to {whom}. {remains}"
-    if done and price.repeats_left != math.inf:
-        words += f", enough for {price.repeats_left:,} more like it"
-    if price.pooled_left_nano is not None:
-        needs, of = price.pooled_needs_nano, price.pooled_left_nano
-        words += f". {verb} {needs / 10**9:.15g} to all members together. Remaining for them: "
-        words += f"{(of - needs * done) / 10**9:.15g}"
-    return f"{words}."
