@@ -28,6 +28,9 @@ def test_directed_folder_serves_suggest_and_rank_refuses_it(run, folder):
     assert run("convert follows.csv follows.graph --directed keep").returncode == 0
     assert open_graph(folder / "follows.graph").directed
     assert named(run(f"suggest follows.graph --member alice {LIST}")) == {"carol", "dave", "erin"}
+    known = run(f"suggest follows.graph --knows-followers --member alice {LIST}")
+    assert named(known)
+    assert "known_edges" not in json.loads(known.stdout)["guarantee"]  # all that touch the member
     refused = run("rank follows.graph --source alice --epsilon 1")
     assert refused.returncode != 0
     assert "does not support directed graphs" in refused.stderr
@@ -36,7 +39,7 @@ def test_directed_folder_serves_suggest_and_rank_refuses_it(run, folder):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (f"suggest follows.csv --knows-followers --member alice {LIST}", "needs directed=True"),
+        (f"suggest follows.csv --knows-followers --member alice {LIST}", "(--directed keep)"),
         (f"rank follows.csv --directed keep --source alice {LIST}", "does not support directed"),
         (f"suggest plain.graph --directed keep --member alice {LIST}", "saved without directions"),
     ],

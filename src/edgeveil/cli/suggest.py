@@ -58,7 +58,7 @@ def suggest(
         "lists",
         settings=settings,
         epsilon=lists.epsilon,
-        directed=releasing.directed == "keep" or None,
+        directed=knows_followers or None,  # otherwise as the graph is, which is not read yet
         knows_followers=knows_followers or None,
     )
     check_folder(per_member, overwrite=releasing.overwrite or releasing.dry_run)

@@ -438,5 +438,5 @@ def check_directions(mechanism: Mechanism, graph: Graph) -> None:
     if mechanism.directed and not graph.directed:
         raise ParameterError(
             f"{mechanism.name} has directed=True, but the graph is undirected; "
-            'read it with directed="keep"'
+            'read it with directed="keep" (--directed keep)'
         )
