@@ -485,7 +485,7 @@ def test_a_file_that_lost_part_of_its_uncertainty_is_damaged(tmp_path):
 def test_a_ranking_tells_places_and_what_the_noise_leaves_open():
     released = uncertain(PER_SCORE)
     ranking = released.ranking(3, source=0)
-    assert [(p.place, p.node, p.score) for p in ranking] == [(1, 0, 0.9), (2, 1, 0.5), (3, 2, 0.45)]
+    assert [(p.rank, p.node, p.score) for p in ranking] == [(1, 0, 0.9), (2, 1, 0.5), (3, 2, 0.45)]
     # 0.4 > hypot(0.1, 0.03): apart; 0.05 <= hypot(0.03, 0.04): not
     assert [(p.first, p.last) for p in ranking] == [(1, 1), (2, 3), (2, 3)]
     assert [(p.first, p.last) for p in released.ranking(1, source=0, without=[0])] == [(1, 2)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.results.release import Place, places, tie_ranges
+from edgeveil.results.release import RankedNode, ranked_nodes, tie_ranges
 
 
 def slow(scores, halves, i):
@@ -43,10 +43,10 @@ def test_equal_scores_are_told_apart_in_one_of_twenty(ratio):
 
 
 def test_places_say_what_they_are():
-    ranking = places(["a", "b"], np.array([3.0, 2.0, 1.9]), np.array([0.1, 0.1, 0.1]))
-    assert ranking == [Place(1, "a", 3.0, 0.1, 1, 1), Place(2, "b", 2.0, 0.1, 2, 3)]
+    ranking = ranked_nodes(["a", "b"], np.array([3.0, 2.0, 1.9]), np.array([0.1, 0.1, 0.1]))
+    assert ranking == [RankedNode(1, "a", 3.0, 0.1, 1, 1), RankedNode(2, "b", 2.0, 0.1, 2, 3)]
     assert str(ranking[0]) == "1. a: 3 +- 0.1 (this rank)"
     assert str(ranking[1]) == "2. b: 2 +- 0.1 (ranks 2 to 3)"
-    (unknown,) = places(["a"], np.array([3.0]), None)
-    assert unknown == Place(1, "a", 3.0, None, None, None)
+    (unknown,) = ranked_nodes(["a"], np.array([3.0]), None)
+    assert unknown == RankedNode(1, "a", 3.0, None, None, None)
     assert str(unknown) == "1. a: 3"

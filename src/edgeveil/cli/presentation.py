@@ -31,16 +31,16 @@ def print_rankings(
     style: Format,
 ) -> None:
     """Print the first k nodes for every source, without those that are hidden from it."""
-    for_people = style == "table"  # they see the places that the noise leaves open as one
+    for_people = style == "table"  # they see the ranks that the noise leaves open as one column
 
     def lines(source: NodeId) -> Iterator[Line]:
         left_out = hidden.get(source, ())
-        for place in result.ranking(k, source, without=left_out, candidates=candidates):
-            between = [place.first, place.last]
-            yield *place[:4], *([_range(*between)] if for_people else between)
+        for node in result.ranking(k, source, without=left_out, candidates=candidates):
+            between = [node.first, node.last]
+            yield *node[:4], *([_range(*between)] if for_people else between)
 
     columns = ["rank", "node", "score", "uncertainty"]
-    columns += ["could_be_place"] if for_people else ["first", "last"]
+    columns += ["could_be_rank"] if for_people else ["first", "last"]
     many, title = counted(len(result.sources), "source"), f"{result.provenance.mechanism} for"
     _print_for_each(result, "source", many, columns, lines, style=style, title=title)
 

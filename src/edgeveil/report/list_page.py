@@ -198,8 +198,8 @@ def _released(
     else:
         without = set(left_out) & set(release.columns)
         rows = [
-            ListedNode(node=place.node, score=place.score, first=place.first, last=place.last)
-            for place in release.ranking(_TOP, member, without=without)
+            ListedNode(node=ranked.node, score=ranked.score, first=ranked.first, last=ranked.last)
+            for ranked in release.ranking(_TOP, member, without=without)
         ]
     loss = release.guarantee.epsilon
     return MemberList(

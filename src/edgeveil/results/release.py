@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 Vector = npt.NDArray[np.float64]
 
 
-class Place(NamedTuple):
+class RankedNode(NamedTuple):
     """One entry of a ranking.
 
     Attributes
     ----------
-    place : int
+    rank : int
         Rank of the node; 1 is the best.
     node : id
         The node.
@@ -43,11 +43,11 @@ class Place(NamedTuple):
         How far noise may have moved the score (95 %); None if nothing is known about it.
     first, last : int or None
         The best and the worst rank among the nodes that cannot be told apart from this one, at
-        95 % for each pair separately. Both equal `place` if it can be told apart from all others.
+        95 % for each pair separately. Both equal `rank` if it can be told apart from all others.
         A node in between with a smaller uncertainty may still be told apart.
     """
 
-    place: int
+    rank: int
     node: int | str
     score: float
     uncertainty: float | None
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     last: int | None
 
     def __str__(self) -> str:
-        text = f"{self.place}. {self.node}: {self.score:.6g}"
+        text = f"{self.rank}. {self.node}: {self.score:.6g}"
         if self.uncertainty is None or self.first is None or self.last is None:
             return text
         span = f"ranks {self.first} to {self.last}" if self.first < self.last else "this rank"
@@ -160,7 +160,7 @@ class Release(Tabular):
         *,
         without: Iterable[NodeId] = (),
         candidates: Iterable[NodeId] | None = None,
-    ) -> list[Place]:
+    ) -> list[RankedNode]:
         """The k best nodes, each with the range of ranks that is possible given the noise.
 
         Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), where h
@@ -179,7 +179,7 @@ class Release(Tabular):
         if half is not None:
             half = np.broadcast_to(half[row], len(self.columns))[order]
         first = self.columns.take(order[: max(0, k)])
-        return places(first, self.values[row][order], half)
+        return ranked_nodes(first, self.values[row][order], half)
 
     def showing(
         self, *, without: Iterable[NodeId] = (), candidates: Iterable[NodeId] | None = None
@@ -258,7 +258,7 @@ class Release(Tabular):
     def _preview(self) -> str:
         if self.output != "scores" or len(self.sources) != 1:
             return ""
-        lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
+        lines = [(p.rank, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
         return html_table(("rank", "node", "score", "could be rank"), lines)
 
     # -- tables of other libraries -------------------------------------------------------------
@@ -404,11 +404,11 @@ class Release(Tabular):
         return np.array([table[name] for name in names], dtype=np.float64)
 
 
-# -- places that the noise leaves open ---------------------------------------------------------
+# -- ranks that the noise leaves open ----------------------------------------------------------
 
 
 def in_words(first: int | None, last: int | None) -> str:
-    """Which places the noise leaves open.
+    """Which ranks the noise leaves open.
 
     >>> in_words(3, 9), in_words(4, 4), in_words(None, None)
     ('3 to 9', '4', 'not known')
@@ -418,13 +418,15 @@ def in_words(first: int | None, last: int | None) -> str:
     return f"{first} to {last}" if first < last else str(first)
 
 
-def places(nodes: Sequence[int | str], scores: Vector, halves: Vector | None) -> list[Place]:
-    """The first places of a ranking.
+def ranked_nodes(
+    nodes: Sequence[int | str], scores: Vector, halves: Vector | None
+) -> list[RankedNode]:
+    """The first nodes of a ranking.
 
     Parameters
     ----------
     nodes : sequence of ids
-        Who is on the first places.
+        The first nodes.
     scores : array of shape (m,)
         All scores of the ranking, from the highest to the lowest.
     halves : array of shape (m,), optional
@@ -433,16 +435,16 @@ def places(nodes: Sequence[int | str], scores: Vector, halves: Vector | None) ->
     k = len(nodes)
     shown = zip(range(1, k + 1), nodes, scores[:k].tolist(), strict=True)
     if halves is None:
-        return [Place(*place, None, None, None) for place in shown]
+        return [RankedNode(*node, None, None, None) for node in shown]
     around = zip(halves[:k].tolist(), tie_ranges(scores, halves, k), strict=True)
     return [
-        Place(*place, half, first + 1, last + 1)
-        for place, (half, (first, last)) in zip(shown, around, strict=True)
+        RankedNode(*node, half, first + 1, last + 1)
+        for node, (half, (first, last)) in zip(shown, around, strict=True)
     ]
 
 
 def tie_ranges(scores: Vector, halves: Vector, k: int) -> list[tuple[int, int]]:
-    """First and last place (from 0) that cannot be told apart from each of the first k.
+    """First and last rank (from 0) that cannot be told apart from each of the first k.
 
     Two scores x and y with 95 % half-widths h and g can be told apart if |x - y| exceeds
     sqrt(h^2 + g^2). The errors of the two are independent, so for normal errors that is the 95 %
