@@ -13,7 +13,7 @@ from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseErr
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.graph.read import read_graph
-from edgeveil.jobs import drawing, keys, price, release, release_to
+from edgeveil.jobs import drawing, keys, prepare, price, release, release_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -482,3 +482,13 @@ def test_release_is_what_the_ledger_stored(tmp_path, monkeypatch):
     monkeypatch.setattr(DPPushFlowCap, "estimate", slow_and_different)
     second = release(graph, mechanism, [0], ledger=ledger)
     np.testing.assert_array_equal(second.values, firsts[1].values)
+
+
+def test_job_that_runs_to_its_folder_again_charges_nothing(tmp_path):
+    ledger = Ledger.create(tmp_path / "one.ledger", epsilon=1)
+    job = prepare(GRAPH, DPPushFlowCap(epsilon=1.0), [0, 1], ledger=ledger)
+    first = job.run_to(tmp_path / "rows")
+    assert job.price.in_ledger.n_new == 2, "as it was shown"
+    assert job.run_to(tmp_path / "rows").parts == first.parts
+    np.testing.assert_array_equal(job.run().values, next(iter(first)).values)
+    assert len(ledger.charges()) == 1

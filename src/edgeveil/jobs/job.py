@@ -141,8 +141,8 @@ class ReleaseJob:
         folder = Path(folder)
         existing = ReleaseFolder.at(folder)
         is_kept = existing is not None and not overwrite
-        if is_kept:
-            price = self.price.in_ledger
+        if is_kept:  # by today's price: this job may have written it
+            price = None if self.request.ledger is None else self.request.price()
             if price is None or price.n_new + price.n_open:
                 raise _another(folder)
         with self._rows(in_memory=False) as rows:
