@@ -112,7 +112,7 @@ def refresh(
     question = price_words.refresh_question(job.price, run.ledger_name)
     with run.confirmed(question, partial(price_words.newcomers_charged_since, job)):
         with counting("members") as progress:
-            done = job.changed(progress=progress).run()
+            done = job.with_progress(progress).run()
         _write(done, out, done.write, k, releasing.overwrite)
         _write(done, per_member, done.write_per_member, k, releasing.overwrite)
     if out is None and per_member is None:

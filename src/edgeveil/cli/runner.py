@@ -159,7 +159,7 @@ class Run:
             if job.request.for_everybody:
                 what, counted_as = ("row" if what == "embedding" else what), "steps"
             with counting(counted_as or f"{what}s") as progress:
-                job = job.changed(progress=progress)
+                job = job.with_progress(progress)
                 if out is not None and not out.suffix:
                     result: Any = job.run_to(out, overwrite=self.releasing.overwrite)
                 else:

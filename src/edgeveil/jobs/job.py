@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import Unpack, overload
 
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
-from edgeveil.jobs.request import ReleaseOptions, ReleaseRequest, checked, graph_of
+from edgeveil.jobs.request import Progress, ReleaseOptions, ReleaseRequest, checked, graph_of
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_mechanism, publishes
 from edgeveil.mechanisms.member_lists import Suggest
@@ -99,9 +99,9 @@ class ReleaseJob:
         in_ledger = None if self.request.ledger is None else self.request.price()
         return ReleasePrice(guarantee=self.request.guarantee, in_ledger=in_ledger)
 
-    def changed(self, **changes: Any) -> ReleaseJob:
-        """The same release at the price that was looked up, with another request's attributes."""
-        job = ReleaseJob(replace(self.request, **changes))
+    def with_progress(self, progress: Progress) -> ReleaseJob:
+        """The same release, at the price that was looked up, which tells how many rows are done."""
+        job = ReleaseJob(replace(self.request, progress=progress))
         job.price = self.price  # or what was shown to people would be looked up again
         return job
 

@@ -216,9 +216,9 @@ class RefreshJob:
         number = pending.until if pending else len(history) + 1
         return joining(ledger, series, number, manifest.entry[0], missing)
 
-    def changed(self, **changes: Any) -> RefreshJob:
-        """The same refresh at the price that was looked up, with other engine or progress."""
-        job = replace(self, **changes)
+    def with_progress(self, progress: Progress) -> RefreshJob:
+        """The same refresh, at the price that was looked up, which tells what is done."""
+        job = replace(self, progress=progress)
         vars(job)["price"] = self.price  # frozen: a cached property is kept there
         return job
 

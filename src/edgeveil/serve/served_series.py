@@ -393,7 +393,7 @@ class SeriesLists:
 
         words = "Not finished."
         try:
-            words = job.changed(progress=progress).run().summary_in(self.nouns)
+            words = job.with_progress(progress).run().summary_in(self.nouns)
         except Exception as error:  # noqa: BLE001  (the curator is told)
             words = f"Not finished: {error_text(error)}"
             _log.error("a refresh failed: %s", error_text(error))

@@ -77,7 +77,7 @@ def test_renewal_after_the_price_refuses_the_run(ledger):
     refresh = job(ledger, 2)
     assert refresh.price.n_newcomers == 0
     ledger.advance("")
-    for priced in (refresh, refresh.changed(progress=lambda *_: None)):
+    for priced in (refresh, refresh.with_progress(lambda *_: None)):
         with pytest.raises(LedgerError, match="renewed since"):
             priced.run()
     assert ledger.account("0").charged == 1
