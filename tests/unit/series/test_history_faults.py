@@ -47,7 +47,7 @@ def test_history_killed_at_any_step_is_old_or_new(tmp_path, forks, action):
         elif left.forgotten.tolist() == []:
             left.forget("dan")
         assert History.open(path, verify=True).graph == new.graph
-    assert min(seen.values()) > 3, "kills before and after the new state counts"
+    assert min(seen.values()) > 3, "kills before and after the commit of the new state"
     assert step > 30
 
 
