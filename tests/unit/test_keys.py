@@ -234,6 +234,7 @@ def test_code_that_makes_no_values_keeps_the_digest(edited):
             "graph/nodes.py",
         ),
         "jobs/tasks.py",
+        "_internal/flat_rows.py",
     ],
 )
 def test_code_that_makes_values_changes_the_digest(name, edited):

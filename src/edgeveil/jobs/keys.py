@@ -35,7 +35,7 @@ from edgeveil.privacy.noise import NoiseSource
 # Modules that released values depend on; not readers of files, commands, reports, audits.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "graph/graph.py", "graph/nodes.py"),
-    *("jobs/tasks.py", "series"),
+    *("_internal/flat_rows.py", "jobs/tasks.py", "series"),
 )
 
 
