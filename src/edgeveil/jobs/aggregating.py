@@ -13,7 +13,7 @@ from edgeveil.estimate.public import NodeVectors
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs.job import prepare
+from edgeveil.jobs.job import release
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.mechanisms.aggregation import Aggregation
 from edgeveil.results.release import Release
@@ -87,9 +87,7 @@ def aggregate(
         graph, values, epsilon=epsilon, bound=bound, columns=columns, dimension=dimension,
         hash_key=hash_key,
     )  # fmt: skip
-    rows = prepare(graph, mechanism, **options).run()
-    assert isinstance(rows, Release)  # of what the mechanism gives
-    return rows
+    return release(graph, mechanism, **options)
 
 
 def aggregation(

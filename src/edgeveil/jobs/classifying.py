@@ -15,7 +15,7 @@ from edgeveil.estimate.public import NodeData
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features, read_labels, read_prior, with_file
 from edgeveil.graph.nodes import NodeId
-from edgeveil.jobs.job import prepare
+from edgeveil.jobs.job import release
 from edgeveil.jobs.request import Options, graph_of
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.results.predictions import Predictions
@@ -100,9 +100,7 @@ def classify(
     mechanism = classifier(
         graph, labels, epsilon=epsilon, features=features, prior=prior, targets=targets, seed=seed
     )
-    predictions = prepare(graph, mechanism, **options).run()
-    assert isinstance(predictions, Predictions)  # of what the mechanism gives
-    return predictions
+    return release(graph, mechanism, **options)
 
 
 def classifier(

@@ -22,6 +22,7 @@ from edgeveil.jobs.request import Progress, ReleaseOptions, ReleaseRequest, chec
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_mechanism, publishes
 from edgeveil.mechanisms.member_lists import Suggest
+from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.predictions import Predictions
 from edgeveil.results.release import Release
@@ -218,13 +219,19 @@ def price(
     return prepare(graph, mechanism, sources, ledger=ledger, label=label).price
 
 
-@overload  # narrower than the next
+@overload  # narrower than the last
 def release(  # type: ignore[overload-overlap]
     graph: Graph,
     mechanism: Suggest,
     sources: Iterable[NodeId] | None = None,
     **options: Unpack[ReleaseOptions],
 ) -> Suggestions: ...
+
+
+@overload
+def release(  # type: ignore[overload-overlap]
+    graph: Graph, mechanism: NodeClasses, **options: Unpack[ReleaseOptions]
+) -> Predictions: ...
 
 
 @overload
