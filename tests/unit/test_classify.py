@@ -219,7 +219,7 @@ def test_a_job_runs_in_the_generation_of_its_price(tmp_path, progress):
     job = prepare(GRAPH, mechanism, ledger=ledger, progress=progress)
     assert job.price.in_ledger.epsilon == 0
     ledger.advance()  # by somebody else, while the price is being confirmed
-    with pytest.raises(LedgerError, match="generation 2 was declared"):
+    with pytest.raises(LedgerError, match="generation 2 is the current one"):
         job.run()
     assert ledger.account().charged == 1
 
