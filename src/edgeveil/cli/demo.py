@@ -209,15 +209,16 @@ def _show_years(graph: ev.Graph, seed: int, out: Path) -> None:
             write_page(out, page)
     alone = np.bincount(list(told.values())).max() / len(told)
     sys.stdout.write(
-        f"\nShare of right years, by epsilon. Always the most frequent year: {alone:.2f}. What is\n"
-        "published is measured on a tenth of the members with a year, set aside.\n\n"
+        f"\nShare of right years, by epsilon ({alone:.2f} with the most frequent year alone). "
+        "What\nis published is measured on a tenth of the members with a year, set aside.\n\n"
     )
     _write_columns([*lines, said, right], [17, *[7] * len(_YEARS)])
     say(
-        "Anyone may see these predictions. They protect every friendship from everybody, for all "
-        f"members together: with or without it, nothing on the page is more than e^{_EPSILON:g} "
-        f"(about {math.exp(_EPSILON):.2f}) times as likely. The years that members have told are "
-        "not protected. The share in truth is for the curator only."
+        f"Anyone may see the page of years, made at epsilon {_EPSILON:g}. It protects every "
+        "friendship from everybody, for all members together: with or without it, nothing on the "
+        f"page is more than e^{_EPSILON:g} (about {math.exp(_EPSILON):.2f}) times as likely. The "
+        "years that members have told are not protected. The table is for the curator only: its "
+        "epsilons add up, and the share in truth is exact."
     )
 
 

@@ -44,7 +44,7 @@ def read_matrix(
     try:
         u, v, values = _entries(matrix)
         if values.dtype.kind == "f" and np.isnan(values).any():
-            raise InputError(f"{what} holds NaN: an edge or not is undefined there")
+            raise InputError(f"{what} holds NaN: write 0 where there is no edge")
         return Graph.from_edges(
             u,
             v,
@@ -88,7 +88,7 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
 def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a dense square matrix, or an edge_index: 2 x m integers, one arc per column."""
     if np.ma.is_masked(array):
-        raise InputError("the array is masked: an edge or not is undefined there")
+        raise InputError("the array is masked: fill it, with 0 where there is no edge")
     array = np.asarray(array)
     integers = array.dtype.kind in "iu"
     if integers and array.shape == (2, 2):
