@@ -73,7 +73,7 @@ def test_warmup_says_how_many_loops_it_compiled(run, monkeypatch):
         done = run("warmup")
         assert done.returncode == 0
         assert says in done.stderr
-        assert str(_loops.kept().folder) in done.stderr
+        assert str(_loops.loop_folder().folder) in done.stderr
 
 
 def test_first_compilation_is_announced_and_kept(process, tmp_path):
