@@ -1,9 +1,10 @@
-"""Predict classes from noisy sums of what neighbours named. Sees no graph: released sums only.
+"""Predict classes from noisy sums of the neighbours' messages. Sees no graph: released sums only.
 
-Everybody names one class, once. Listeners hear noisy sums (`edgeveil.flow.neighbour_sums`, with
-noise). This module decides who listens, what is said in each round, and what the sums tell. All of
-it is computed from public values (labels, features, a public seed) and from sums that were
-released before; docs/theory/classification.md rests on that.
+Every node sends one message, once: its class, or a guess. Listeners get noisy sums of them
+(`edgeveil.flow.neighbour_sums`, with noise). This module chooses the listeners and the messages of
+each round, and fits a model to the sums. All of it is computed from public values (labels,
+features, a public seed) and from sums that were released before; docs/theory/classification.md
+rests on that.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Indices = npt.NDArray[np.int64]
 
 SHARE_T, LEAST_T, MOST_T = 0.3, 100, 20_000  # labelled nodes that listen, to learn the weights
 SHARE_V, LEAST_V, MOST_V = 0.1, 100, 10_000  # labelled nodes that are treated like unlabelled ones
-SURE = 0.5  # who is that far from its class's share to certainty speaks in round 1, label or not
+SURE = 0.5  # a prior this far from its class's share to certainty is a message in round 1
 RIDGES = (1.0, 10.0, 100.0)
 ROUNDS = 2
 _FOLDS_OF_FEATURES, _FOLDS_OF_T = 5, 3
@@ -163,7 +164,7 @@ def _by_class(nodes: Indices, classes: Indices, size: int, rng: Any) -> Indices:
     return chosen
 
 
-# -- What is said ----------------------------------------------------------------------------------
+# -- Messages --------------------------------------------------------------------------------------
 
 
 def denominator(labels: Labels) -> int:
@@ -181,7 +182,7 @@ def first_messages(labels: Labels, roles: Roles, log_prior: Matrix) -> Messages:
     unit = denominator(labels)
     public = labels.without(roles.validates)
     guess = np.where(public.labelled, -1, log_prior.argmax(axis=1))
-    share = np.exp(frequencies(public, 1)[0])  # where nothing else is known, nobody is sure
+    share = np.exp(frequencies(public, 1)[0])  # a prior that is no more than the share is not sure
     guess[np.exp(log_prior.max(axis=1)) < share[guess] + SURE * (1 - share[guess])] = -1
     counts = np.where(public.labelled, public.counts, guess >= 0)
     starts = starts_of(counts)
@@ -201,7 +202,7 @@ def second_messages(labels: Labels, roles: Roles, spoken: Mask, guess: Indices) 
     return Messages(starts_of(speaks), guess[speaks], loudness[speaks])
 
 
-# -- What features alone say -----------------------------------------------------------------------
+# -- Without the graph -----------------------------------------------------------------------------
 
 
 def frequencies(labels: Labels, n: int) -> Matrix:
@@ -286,7 +287,7 @@ def _scaled(features: Any) -> Any:
     return (dense - dense.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-# -- What the sums say -----------------------------------------------------------------------------
+# -- From the sums ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

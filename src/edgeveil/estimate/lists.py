@@ -370,8 +370,8 @@ def _reasons(
     """Common friends where a place stands out; else a follower; else popular."""
     reasons = np.full(len(nodes), Reason.POPULAR, dtype=np.int8)
     for i, followers in enumerate(views.followers):
-        here = slice(starts[i], starts[i + 1])
-        reasons[here][np.isin(nodes[here], followers)] = Reason.FOLLOWS_YOU
+        row = slice(starts[i], starts[i + 1])
+        reasons[row][np.isin(nodes[row], followers)] = Reason.FOLLOWS_YOU
     reasons[chance < STANDS_OUT] = Reason.COMMON_FRIENDS
     return reasons
 

@@ -1,7 +1,7 @@
-"""Sums of what neighbours say: the statistic of classification and of private features.
+"""Sums of the neighbours' messages: the statistic of classification and of private features.
 
-A node *speaks*: it says a few whole numbers, each for a column. A *listener* hears, for every
-column, the sum of what its neighbours said. There are no rows of nodes that do not listen: the
+The message of a node is a few whole numbers, each for a column. A *listener* gets, for every
+column, the sum over its neighbours. There are no rows of nodes that do not listen: the
 sensitivity of docs/theory/classification.md does not hold with them.
 """
 
@@ -95,13 +95,13 @@ def neighbour_sums_by_matrix(
     """The same as a product of sparse matrices: what `neighbour_sums` is tested against."""
     import scipy.sparse as sp
 
-    said = sp.csr_array((units.astype(float), columns, starts), shape=(graph.n_nodes, width))
+    messages = sp.csr_array((units.astype(float), columns, starts), shape=(graph.n_nodes, width))
     listeners = np.flatnonzero(listens)
     parts = []
     for indptr, indices in _directions(graph):
         shape = (graph.n_nodes, graph.n_nodes)
         adjacency = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)
-        parts.append((adjacency[listeners] @ said).toarray())
+        parts.append((adjacency[listeners] @ messages).toarray())
     return np.hstack(parts)
 
 

@@ -66,8 +66,8 @@ class ReadReport:
             (self.both_directions, "edge", "given in both directions"),
             (self.weighted, "weight", "ignored"),
         ]
-        said = ", ".join(f"{counted(count, what)} {done}" for count, what, done in parts if count)
-        return f"{counted(self.entries, 'row')} read" + (f": {said}" if said else "")
+        dropped = ", ".join(f"{counted(n, what)} {fate}" for n, what, fate in parts if n)
+        return f"{counted(self.entries, 'row')} read" + (f": {dropped}" if dropped else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -265,6 +265,6 @@ def check_messages(
     """
     if (messages.speaks & spoken).any():
         raise ParameterError("a node speaks in two rounds")
-    said = np.add.reduceat(np.abs(messages.units), messages.starts[:-1][messages.speaks])
-    if (said > np.where(roles.listens, unit // 2, unit)[messages.speaks]).any():
+    loudness = np.add.reduceat(np.abs(messages.units), messages.starts[:-1][messages.speaks])
+    if (loudness > np.where(roles.listens, unit // 2, unit)[messages.speaks]).any():
         raise ParameterError("a node says more than its loudness")

@@ -75,13 +75,13 @@ def draw_tail(
     ``densely`` is for all rows; None: for each row the way that is faster. That depends on the
     row alone, so a row is the same whichever rows are drawn beside it.
     """
-    given = SparseRows(
+    sparse = SparseRows(
         np.ascontiguousarray(rows[0]),
         np.ascontiguousarray(rows[1], dtype=np.float64),
         np.asarray(rows[2], dtype=np.int64),
     )
-    _check(given, width, calibration, threshold)
-    lengths = np.diff(given.starts)
+    _check(sparse, width, calibration, threshold)
+    lengths = np.diff(sparse.starts)
     _check_streams(noises, len(lengths))
     law = None
     if not densely:
@@ -93,7 +93,7 @@ def draw_tail(
         counts = lazy * (2 * lengths + law.words)
     parts: list[SparseRows] = []
     for group in _groups(lazy, counts):
-        part, streams = given.part(group), noises[group]
+        part, streams = sparse.part(group), noises[group]
         if law is not None and lazy[group.start]:
             parts.append(_draw_lazily(part, law, calibration, threshold, streams))
         else:
@@ -239,12 +239,12 @@ def _draw_densely(
 ) -> Iterator[SparseRows]:
     """Each row with all of its noise, some coordinates at a time."""
     for i in range(len(noises)):
-        stream, given = noises.row(i), rows.part(slice(i, i + 1))
+        stream, sparse = noises.row(i), rows.part(slice(i, i + 1))
         chunks = []
         for first in range(0, width, DENSE_CHUNK):
             chunk = np.zeros(min(DENSE_CHUNK, width - first))
-            here = slice(*np.searchsorted(given.positions, (first, first + len(chunk))))
-            chunk[given.positions[here] - first] = given.values[here]
+            within = slice(*np.searchsorted(sparse.positions, (first, first + len(chunk))))
+            chunk[sparse.positions[within] - first] = sparse.values[within]
             noisy = _add_noise(chunk, calibration, stream)
             kept = np.flatnonzero(noisy >= threshold)
             chunks.append(SparseRows(kept + first, noisy[kept], np.array([0, len(kept)])))

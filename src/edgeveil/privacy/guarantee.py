@@ -112,11 +112,11 @@ class Guarantee:
 
         Only for a private guarantee. Proof: Theorem 2 of docs/theory/composition.md.
         """
-        whole = exact_epsilon(self.epsilon)
+        epsilon = exact_epsilon(self.epsilon)
         if self.model != "joint" or self.collusion == "shared":
-            return whole
+            return epsilon
         shared = exact_epsilon(self.shared_epsilon)
-        return shared + rows * (whole - shared)
+        return shared + rows * (epsilon - shared)
 
     @property
     def brief(self) -> str:

@@ -218,8 +218,8 @@ class Predictions(Tabular):
     @property
     def classified(self) -> tuple[NodeId | None, ...]:
         """The most probable class of each node; None where it is not said."""
-        said = zip(self._best[0].tolist(), self.says.tolist(), strict=True)
-        return tuple(self.classes[best] if says else None for best, says in said)
+        rows = zip(self._best[0].tolist(), self.says.tolist(), strict=True)
+        return tuple(self.classes[best] if says else None for best, says in rows)
 
     def _at(self, node: NodeId) -> int:
         """The row of a node."""

@@ -175,8 +175,8 @@ class Suggestions(Tabular):
 
     def at(self, index: int) -> list[Suggestion]:
         """The list of the member at an index of `members`, best first."""
-        here = self._slice(index)
-        nodes, *columns = (column[here].tolist() for column in self.lists[1:])
+        entries = self._slice(index)
+        nodes, *columns = (column[entries].tolist() for column in self.lists[1:])
         lines = zip(self.nodes.take(nodes), *columns, strict=True)
         return [
             Suggestion(rank, node, score, common, chance, Reason(reason), self._why(common, reason))
@@ -249,10 +249,10 @@ class Suggestions(Tabular):
             return self.nouns.follows()
         if reason == Reason.POPULAR:
             return "popular"
-        whole = max(round(float(common)), 1)
+        count = max(round(float(common)), 1)
         if self.provenance.parameters.get("directed"):
-            return self.nouns.followed(whole)
-        return self.nouns.common(whole)
+            return self.nouns.followed(count)
+        return self.nouns.common(count)
 
     def _slice(self, index: int) -> slice:
         return slice(int(self.lists.starts[index]), int(self.lists.starts[index + 1]))
