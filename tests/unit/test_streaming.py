@@ -309,7 +309,7 @@ def test_generation_declared_after_the_price_stops_the_run(ledger):
     job = prepare(GRAPH, EMBED, [1, 2], ledger=ledger)
     assert job.price.in_ledger.generation == 1
     ledger.advance()
-    with pytest.raises(LedgerError, match="generation 2 was declared while rows of generation 1"):
+    with pytest.raises(LedgerError, match="generation 1, and generation 2 is the current one"):
         job.run()
     assert [charge.n_rows for charge in ledger.charges()] == [1]
 
@@ -318,7 +318,7 @@ def test_generation_declared_between_batches_stops_the_rest(ledger, monkeypatch)
     """Their noise would be drawn for the graph before, and charged as rows of the next."""
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 1)
     options = {"ledger": ledger, "engine": Local(threads=1)}
-    with pytest.raises(LedgerError, match="generation 2 was declared while rows of generation 1"):
+    with pytest.raises(LedgerError, match="generation 1, and generation 2 is the current one"):
         release(GRAPH, EMBED, range(9), progress=lambda *_: ledger.advance(), **options)
     charges = ledger.charges()
     assert 0 < len(charges) < 9
