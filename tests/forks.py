@@ -32,10 +32,12 @@ EDGEVEIL = "edgeveil.cli.app"
 SERVICE = "tests.serve.frequent"
 HISTORIAN = "tests.unit.series.history_worker"
 REFRESHER = "tests.unit.series.worker"
+LOOPS = "tests.unit.loop_worker"
 LOADED = {  # a package stands for all of its modules
     HISTORIAN: ["edgeveil.series.history", "polars"],
     REFRESHER: ["edgeveil.series", "edgeveil.privacy", "edgeveil.estimate", "polars", "psycopg"],
     WORKER: ["psycopg"],
+    LOOPS: [],
     EDGEVEIL: [
         *(f"edgeveil.{part}" for part in ("cli", "serve", "privacy", "estimate", "ledger")),
         *("polars", "psycopg", "uvicorn.protocols", "uvloop", "httptools", "starlette.routing"),
