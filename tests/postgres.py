@@ -31,7 +31,9 @@ class PostgresServer:
 
     def __init__(self, programs: Path, user: str | None) -> None:
         self._programs, self._user = programs, user
-        self.home = Path(tempfile.mkdtemp(prefix="edgeveil-pg-"))  # a socket's path is limited
+        root = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        # A folder with a short name: a socket's path is limited
+        self.home = Path(tempfile.mkdtemp(prefix="edgeveil-pg-", dir=root))
         if user:
             shutil.chown(self.home, user)
         self.url = f"postgresql://edgeveil@/postgres?host={self.home}"
@@ -44,7 +46,7 @@ class PostgresServer:
         self._call("pg_ctl", "start", "-w", "-l", str(self.home / "server.log"), "-o", options)
 
     def stop(self) -> None:
-        """As by a power failure: what is not on disk is lost."""
+        """Kill the server: what it had only in its memory is lost."""
         self._call("pg_ctl", "stop", "-m", "immediate")
 
     def _call(self, program: str, *arguments: str) -> None:
