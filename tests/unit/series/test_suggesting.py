@@ -156,6 +156,8 @@ def test_excluded_names_leave_lists_without_a_series(tmp_path):
     other = ev.Ledger.create(tmp_path / "g.ledger", epsilon=1)
     again = ev.suggest(GRAPH, 7, 1.0, **options | {"ledger": other}, exclude=[(7, before[0])])
     assert suggestions.provenance.lists["exclude"] != again.provenance.lists["exclude"]
+    uncounted = ev.suggest(GRAPH, 7, 1.0, exclude=[(7, before[0])])
+    assert uncounted.provenance.lists["exclude"] == "some"
 
 
 def test_iterators_of_pairs_and_candidates_are_not_used_up(tmp_path):
