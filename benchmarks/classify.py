@@ -22,6 +22,7 @@ from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.scale import exponent
 from benchmarks.settings import Settings
 from edgeveil import Graph
+from edgeveil.estimate.classification import Messages
 from edgeveil.flow.neighbour_sums import neighbour_sums
 from edgeveil.privacy.noise import NoiseSource, calibrate_whole, discrete_laplace
 from edgeveil.privacy.statistic import Statistic, randomise
@@ -68,13 +69,13 @@ def _classes(graph: Graph) -> npt.NDArray[np.int64]:
     rng = np.random.default_rng(0)
     drawn = rng.integers(CLASSES, size=graph.n_nodes)
     everybody = np.ones(graph.n_nodes, dtype=bool)
-    heard = neighbour_sums(graph, *_words(drawn), CLASSES, everybody, threads=1)
+    heard = neighbour_sums(graph, *_messages(drawn), CLASSES, everybody, threads=1)
     return np.asarray(heard.argmax(axis=1))
 
 
-def _words(classes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Everybody names its class."""
-    return np.arange(len(classes) + 1), classes, np.full(len(classes), 2)
+def _messages(classes: npt.NDArray[np.int64]) -> Messages:
+    """Every node sends its class."""
+    return Messages(np.arange(len(classes) + 1), classes, np.full(len(classes), 2))
 
 
 def whole(edges: int, work: str) -> dict[str, Any]:
@@ -122,13 +123,13 @@ def parts(edges: int, work: str, rounds: int) -> dict[str, Any]:
     graph = scaled_graph(edges, Settings(work=Path(work)))
     n = graph.n_nodes
     listens = np.random.default_rng(1).random(n) >= LABELLED
-    words = _words(np.random.default_rng(0).integers(CLASSES, size=n))
-    starts, columns, units = words
+    messages = _messages(np.random.default_rng(0).integers(CLASSES, size=n))
+    starts, columns, units = messages
     said = sp.csr_array((units.astype(float), columns, starts), shape=(n, CLASSES)).toarray()
     heard_by = graph.adjacency()[np.flatnonzero(listens)]
 
     def sums(threads: int) -> npt.NDArray[np.float64]:
-        return neighbour_sums(graph, *words, CLASSES, listens, threads=threads)
+        return neighbour_sums(graph, *messages, CLASSES, listens, threads=threads)
 
     values = sums(1)
     assert np.array_equal(values, sums(2))

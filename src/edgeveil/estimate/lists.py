@@ -9,8 +9,8 @@ weights of common friends that reach a public threshold. A stranger's score is a
 D_v is the released degree, z_v the noisy sum, K / n the prior odds that a stranger belongs to the
 member's circles, and r the rate at which a sum adds to the log odds. Nothing is fitted.
 
-The order of use: `split`, `fit_popularity` once, `friend_weights`, `threshold`, `gather` (what is
-stored), `make_lists` (any number of times, for any k).
+The order of use: `split_epsilon`, `fit_popularity` once, `friend_weights`, `threshold`,
+`make_evidence` (what is stored), `make_lists` (any number of times, for any k).
 """
 
 from __future__ import annotations
@@ -168,14 +168,14 @@ class Lists(NamedTuple):
     reasons: npt.NDArray[np.int8]  # of `Reason`
 
 
-def split(epsilon: float) -> tuple[float, float]:
+def split_epsilon(epsilon: float) -> tuple[float, float]:
     """Split epsilon into a part for the degrees and one for the sums.
 
     Degrees need little: they only have to tell hubs from other nodes.
 
     Examples
     --------
-    >>> split(1.0)
+    >>> split_epsilon(1.0)
     (0.03, 0.97)
     """
     for_degrees = max(0.03 * epsilon, min(0.2 * epsilon, 0.03))
@@ -203,7 +203,7 @@ def friend_weights(popularity: Popularity, views: LocalViews) -> Vector:
     return exact_weights(_HUB * popularity.floor / degrees, len(popularity.log_degrees))
 
 
-def gather(
+def make_evidence(
     popularity: Popularity,
     views: LocalViews,
     tail: ReleasedSums,
@@ -226,10 +226,10 @@ def gather(
     if weight is None:
         weight = weight_of_friends(popularity, views)
     rates = log_odds_rate(rate, weight)
-    return _best(popularity, views, tail, rates)
+    return _keep_best(popularity, views, tail, rates)
 
 
-def _best(
+def _keep_best(
     popularity: Popularity,
     views: LocalViews,
     tail: ReleasedSums,
@@ -260,7 +260,9 @@ def _best(
     return Evidence(out_starts, out_nodes[:used].copy(), out_sums[:used].copy(), rates)
 
 
-def merge(popularity: Popularity, views: LocalViews, old: Evidence, new: Evidence) -> Evidence:
+def merge_evidence(
+    popularity: Popularity, views: LocalViews, old: Evidence, new: Evidence
+) -> Evidence:
     """Add up the log odds of two windows of the same members, at most `STORED` names a member.
 
     The rate of the result is the larger one of the two, and its sums are in units of that.
@@ -279,7 +281,7 @@ def merge(popularity: Popularity, views: LocalViews, old: Evidence, new: Evidenc
     sums: Vector = np.zeros(len(unique_keys))
     np.add.at(sums, places, np.concatenate(odds))
     starts = np.searchsorted(unique_keys, np.arange(m + 1) * n).astype(np.int64)
-    return _best(popularity, views, (starts, unique_keys % n, sums), rates)
+    return _keep_best(popularity, views, (starts, unique_keys % n, sums), rates)
 
 
 def log_odds_rate(rate: float, weight: Vector) -> Vector:
@@ -305,8 +307,8 @@ def make_lists(
     Parameters
     ----------
     popularity, views, evidence
-        From `fit_popularity`; the members and their friends; from `gather`. Friends who were
-        strangers when the evidence was gathered are left out.
+        From `fit_popularity`; the members and their friends; from `make_evidence`. Friends who were
+        strangers when the evidence was made are left out.
     rate : float
         1 / scale of the noise on the sums.
     k : int

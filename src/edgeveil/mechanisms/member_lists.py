@@ -80,7 +80,7 @@ class Suggest(Mechanism):
     @property
     def split(self) -> tuple[Fraction, Fraction]:
         """Epsilon of the degrees and of one member's sums; they add up exactly to epsilon."""
-        shared = exact_epsilon(lists.split(float(self.epsilon))[0])
+        shared = exact_epsilon(lists.split_epsilon(float(self.epsilon))[0])
         return shared, exact_epsilon(self.epsilon) - shared
 
     def guarantee(self, n_members: int) -> Guarantee:
@@ -138,7 +138,7 @@ class Suggest(Mechanism):
         self, noised: tuple[Noised, ...], shared: Popularity, views: LocalViews
     ) -> Evidence:
         """The evidence about strangers in the released sums, from which lists are made."""
-        return lists.gather(shared, views, _released_sums(noised), float(self.split[1]))
+        return lists.make_evidence(shared, views, _released_sums(noised), float(self.split[1]))
 
     def lists(
         self,
@@ -220,7 +220,9 @@ class SuggestWindow(Suggest):
         )
         weights = counts * lists.friend_weights(shared, views)
         weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)
-        return lists.gather(shared, views, _released_sums(noised), float(self.split[1]), weight)
+        return lists.make_evidence(
+            shared, views, _released_sums(noised), float(self.split[1]), weight
+        )
 
     def _since(self, views: LocalViews) -> npt.NDArray[np.int64]:
         return self.since[views.sources].astype(np.int64)

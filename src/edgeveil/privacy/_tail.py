@@ -189,8 +189,8 @@ def _draw_lazily(
     for i, (start, end) in enumerate(pairwise((2 * starts).tolist())):
         words = noises.row(i).take(end - start + law.words)[1]
         own[start:end], for_zeros[i] = words[: end - start], words[end - start :]
-    gathered = _JoinedStreams(own, noises, starts, np.zeros(len(noises), dtype=np.int64))
-    noisy = _add_noise(values, calibration, gathered)
+    stream = _JoinedStreams(own, noises, starts, np.zeros(len(noises), dtype=np.int64))
+    noisy = _add_noise(values, calibration, stream)
     zeros = _exceedances(law, calibration, for_zeros, 2 * np.diff(starts), noises)
     most = int(np.count_nonzero(noisy >= threshold) + len(zeros.values))
     merged = SparseRows(np.empty(most, dtype=np.int64), np.empty(most), np.empty_like(starts))

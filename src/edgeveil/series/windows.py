@@ -70,7 +70,7 @@ def open_windows(
     members, new = members[order], Evidence.joined([rows for _, rows in drawn]).take(order)
     views = local_views(task.graph, members, claim.model, claim.known_edges)
     rows = members - shard.first
-    merged = lists.merge(task.shared, views, shard.evidence.take(rows), new)
+    merged = lists.merge_evidence(task.shared, views, shard.evidence.take(rows), new)
     places = np.arange(len(shard.evidence))
     places[rows] = len(places) + np.arange(len(rows))
     last, windows = shard.last.copy(), shard.windows.copy()

@@ -71,7 +71,7 @@ def oracle(popularity, views, i, tail, rate, k, among=None):
 def test_lists_are_those_of_the_formula(seed, n, m, k, some):
     popularity, views, tail = released(seed, n, min(m, n))
     among = np.arange(0, n, 2) if some else None
-    evidence = lists.gather(popularity, views, tail, 0.7)
+    evidence = lists.make_evidence(popularity, views, tail, 0.7)
     suggestions = lists.make_lists(
         popularity, views, evidence, 0.7, k, None if among is None else Candidates(among)
     )
@@ -90,7 +90,9 @@ def test_lists_are_those_of_the_formula(seed, n, m, k, some):
 @given(st.integers(0, 10**6), st.integers(1, 12), st.booleans())
 def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
     popularity, views, tail = released(seed, 60, m, followers=followers)
-    whole = lists.make_lists(popularity, views, lists.gather(popularity, views, tail, 1.0), 1.0, 15)
+    whole = lists.make_lists(
+        popularity, views, lists.make_evidence(popularity, views, tail, 1.0), 1.0, 15
+    )
     for i in range(m):
         alone = LocalViews(
             views.sources[i : i + 1],
@@ -102,7 +104,7 @@ def test_a_list_does_not_depend_on_the_members_beside_it(seed, m, followers):
         starts = tail[0][i : i + 2]
         its = (starts - starts[0], *(column[starts[0] : starts[1]] for column in tail[1:]))
         suggestions = lists.make_lists(
-            popularity, alone, lists.gather(popularity, alone, its, 1.0), 1.0, 15
+            popularity, alone, lists.make_evidence(popularity, alone, its, 1.0), 1.0, 15
         )
         for mine, theirs in zip(suggestions[1:], whole[1:], strict=True):
             np.testing.assert_array_equal(mine, theirs[whole.starts[i] : whole.starts[i + 1]])
@@ -114,7 +116,7 @@ def test_gather_stores_at_most_the_public_number_the_best():
     views = LocalViews(np.array([0]), np.arange(1, 40), np.array([0, 39]), NodeSet.range(n))
     nodes = np.arange(n)
     sums = np.random.default_rng(0).permutation(n).astype(float)
-    evidence = lists.gather(popularity, views, (np.array([0, n]), nodes, sums), 1.0)
+    evidence = lists.make_evidence(popularity, views, (np.array([0, n]), nodes, sums), 1.0)
     assert len(evidence.nodes) == lists.STORED
     strangers = np.sort(sums[40:])[::-1]
     kept = np.sort(evidence.sums)[::-1]
@@ -123,7 +125,7 @@ def test_gather_stores_at_most_the_public_number_the_best():
 
 def test_a_friend_made_since_then_leaves_the_list():
     popularity, views, tail = released(4, 40, 3)
-    evidence = lists.gather(popularity, views, tail, 1.0)
+    evidence = lists.make_evidence(popularity, views, tail, 1.0)
     first = lists.make_lists(popularity, views, evidence, 1.0, 10).nodes[0]
     more = np.sort(np.append(views.of(0), first))
     later = views._replace(
@@ -159,7 +161,7 @@ def test_threshold_is_reached_by_the_expected_number():
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.25, 1.0, 8.0])
 def test_the_budget_is_split_without_rest(epsilon):
-    degrees, sums = lists.split(epsilon)
+    degrees, sums = lists.split_epsilon(epsilon)
     assert degrees + sums == pytest.approx(epsilon)
     assert 0.03 * epsilon * (1 - 1e-12) <= degrees <= 0.2 * epsilon
 
@@ -168,7 +170,7 @@ def test_the_budget_is_split_without_rest(epsilon):
 @given(st.integers(0, 10**6), st.integers(12, 60), st.integers(1, 8), st.integers(1, 20))
 def test_lists_with_excluded_pairs_are_filled_up(seed, n, m, k):
     popularity, views, tail = released(seed, n, min(m, n))
-    evidence = lists.gather(popularity, views, tail, 0.7)
+    evidence = lists.make_evidence(popularity, views, tail, 0.7)
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, n, (3 * n, 2))
     suggestions = lists.make_lists(popularity, views, evidence, 0.7, k, Candidates(None, pairs))
