@@ -44,6 +44,8 @@ ROOT = Path(__file__).parents[1]
 # Folders whose files take longest are begun first, so that none is left over at the end.
 FIRST = ("cluster", "serve", "conformance", "audits", "docs", "browser")
 
+WARMUP = pytest.StashKey[subprocess.Popen[bytes]]()
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = [
     "--disable-gpu",
@@ -122,9 +124,16 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes():
-    """Compile all loops before several processes compile the same ones."""
-    subprocess.run([sys.executable, "-m", "edgeveil", "warmup"], cwd=ROOT, check=True)
+def pytest_xdist_setupnodes(config):
+    """Compile all loops while the processes of xdist collect the tests."""
+    words = [sys.executable, "-m", "edgeveil", "warmup"]
+    config.stash[WARMUP] = subprocess.Popen(words, cwd=ROOT)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node):
+    """No test begins before: several processes would compile the same loops."""
+    assert node.config.stash[WARMUP].wait() == 0
 
 
 def pytest_collection_finish():

@@ -12,7 +12,11 @@ from edgeveil.results.nouns import Nouns, singular
 from edgeveil.results.suggestions import Suggestions
 
 GRAPH = ev.datasets.social_network(200, average_degree=10, seed=1).graph
-MADE = ev.suggest(GRAPH, [7, 8], epsilon=4.0, noise=ev.NoiseSource.insecure(0))
+
+
+@pytest.fixture(scope="module")
+def made():
+    return ev.suggest(GRAPH, [7, 8], epsilon=4.0, noise=ev.NoiseSource.insecure(0))
 
 
 def everything_said(suggestions: Suggestions) -> str:
@@ -21,31 +25,31 @@ def everything_said(suggestions: Suggestions) -> str:
     return " ".join([*lines, *remarks, suggestions.summary, suggestions._repr_html_()])
 
 
-def test_in_words_no_sentence_speaks_of_friends():
-    said = everything_said(MADE)
+def test_in_words_no_sentence_speaks_of_friends(made):
+    said = everything_said(made)
     assert "common friend" in said
     assert "2 members" in said
-    said = everything_said(MADE.in_words("accounts,payments"))
+    said = everything_said(made.in_words("accounts,payments"))
     assert "common account" in said
     assert "2 accounts" in said
     assert "distinct accounts" in said
     for word in ("friend", "people", "2 members"):
         assert word not in said.partition("Show each list")[0]
-    assert everything_said(MADE.in_words("accounts,payments").in_words(None)) == everything_said(
-        MADE
+    assert everything_said(made.in_words("accounts,payments").in_words(None)) == everything_said(
+        made
     )
 
 
-def test_in_words_changes_no_number_and_no_file(tmp_path):
-    other = MADE.in_words("numbers,calls,contacts")
+def test_in_words_changes_no_number_and_no_file(made, tmp_path):
+    other = made.in_words("numbers,calls,contacts")
     assert "contact" in other.for_member(7)[0].why
-    for name, suggestions in (("a", MADE), ("b", other)):
+    for name, suggestions in (("a", made), ("b", other)):
         suggestions.write(tmp_path / f"{name}.json")
         suggestions.write(tmp_path / f"{name}.csv")
     for suffix in (".json", ".csv"):
         a, b = (tmp_path / f"{name}{suffix}" for name in "ab")
         assert a.read_bytes() == b.read_bytes()
-    assert other.guarantee == MADE.guarantee
+    assert other.guarantee == made.guarantee
     assert other.only(7).nouns == other.nouns == Suggestions.joined([other, other.only(8)]).nouns
 
 
@@ -64,7 +68,7 @@ def test_in_words_changes_no_number_and_no_file(tmp_path):
         ),
     ],
 )
-def test_in_words_reasons_of_directed_lists(words, reasons, own):
+def test_in_words_reasons_of_directed_lists(made, words, reasons, own):
     kinds = [Reason.FOLLOWS_YOU, Reason.POPULAR, Reason.COMMON_FRIENDS, *[Reason.POPULAR] * 2]
     columns = [np.arange(5.0)[::-1], np.array([0.0, 0.0, 3.0, 0.0, 0.0]), np.ones(5)]
     suggestions = Suggestions(
@@ -73,7 +77,7 @@ def test_in_words_reasons_of_directed_lists(words, reasons, own):
         lists=Lists(np.array([0, 5]), np.arange(1, 6), *columns, np.array(kinds, np.int8)),
         friends=np.array([1]),
         k=5,
-        guarantee=MADE.guarantee,
+        guarantee=made.guarantee,
         provenance=ev.suggest(ev.as_graph([(0, 1), (1, 2)], directed="keep"), [0], 1.0).provenance,
     ).in_words(words)
     assert [line.why for line in suggestions.for_member(0)][:3] == reasons
@@ -84,9 +88,9 @@ def test_in_words_reasons_of_directed_lists(words, reasons, own):
     "wrong",
     ["accounts", "a,b,c,d", "accounts,", "accounts,<b>", "accounts,pay\nments", "a" * 41 + ",b"],
 )
-def test_words_that_are_no_nouns_are_refused(wrong):
+def test_words_that_are_no_nouns_are_refused(made, wrong):
     with pytest.raises(ParameterError, match="words are"):
-        MADE.in_words(wrong)
+        made.in_words(wrong)
 
 
 def test_nouns_are_counted_in_both_numbers():
