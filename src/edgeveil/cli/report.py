@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from edgeveil.graph.nodes import NodeId
     from edgeveil.jobs import ReleaseJob
     from edgeveil.series.campaign import Current
-    from edgeveil.series.suggesting import SeriesJob
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the picture
 _MOST = 1000  # members on one page
@@ -81,10 +80,10 @@ def report(
     if lists.n_named != 1:
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
     name = releasing.label or "this graph"
-    job: ReleaseJob | SeriesJob
+    job: ReleaseJob | ev.Suggestions
     if series is not None:
         private = run.read(graph) if graph is not None and accuracy else None
-        job = _job_of_series(series, run, lists, shown)
+        job = _lists_of_series(series, run, lists, shown)
     else:
         assert graph is not None  # refused above
         mechanism = ev.mechanisms.Suggest(epsilon=required_epsilon(lists.epsilon))
@@ -118,13 +117,12 @@ def _check_graph(
         raise ParameterError("--accuracy measures on the graph: name it")
 
 
-def _job_of_series(
+def _lists_of_series(
     series: Current, run: Run, lists: options.Lists, shown: options.Suggestable
-) -> SeriesJob:
+) -> ev.Suggestions:
     """The lists of a page, from the label's series."""
     from edgeveil.cli.reading import who_may_be_suggested
     from edgeveil.series.stored_lists import read_series_lists
-    from edgeveil.series.suggesting import SeriesJob
 
     assert run.ledger is not None
     label, asked = run.releasing.label, series.mechanism
@@ -135,7 +133,7 @@ def _job_of_series(
     suggestions = read_series_lists(run.ledger, label, asked, members, k=lists.k, **among)
     if suggestions is None:
         raise LedgerError(f"the series {label!r} was renewed meanwhile: refresh it first")
-    return SeriesJob(suggestions)
+    return suggestions
 
 
 def _members(nodes: ev.NodeSet, lists: options.Lists) -> list[NodeId]:

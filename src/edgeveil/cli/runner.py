@@ -26,8 +26,8 @@ from edgeveil.jobs import Engine
 from edgeveil.jobs.choice import for_graph
 from edgeveil.jobs.job import ReleaseJob
 from edgeveil.mechanisms.base import Mechanism
-from edgeveil.results.suggestions import member_files
-from edgeveil.series.suggesting import SeriesJob, prepare_lists
+from edgeveil.results.suggestions import Suggestions, member_files
+from edgeveil.series.suggesting import prepare_lists
 
 # By what a mechanism gives: the word for a row.
 _ROWS = {
@@ -109,7 +109,7 @@ class Run:
         lists: Lists,
         shown: Suggestable,
         per_member: Path | None,
-    ) -> ReleaseJob | SeriesJob:
+    ) -> ReleaseJob | Suggestions:
         """Prepare the lists of members, or of everybody; with a folder for files of each."""
         if per_member is not None:
             member_files(graph.nodes if members is None else members)
@@ -129,7 +129,7 @@ class Run:
 
     def release(
         self,
-        job: ReleaseJob | SeriesJob,
+        job: ReleaseJob | Suggestions,
         out: Path | None,
         show: Callable[[Any], None] | None = None,
         *,
@@ -137,10 +137,12 @@ class Run:
     ) -> None:
         """Run a job that was prepared, write and show its result; or show the price (--dry-run).
 
+        Lists of a series are there already.
+
         An `out` without a suffix is a folder, written while rows are made. What is written and
         shown is what `change` makes of the result.
         """
-        if isinstance(job, SeriesJob):
+        if isinstance(job, Suggestions):
             self._show_series(job, out, show)
             return
         if n_left_out := job.request.n_left_out:
@@ -173,10 +175,10 @@ class Run:
         self._say_guarantee(result, out)
 
     def _show_series(
-        self, job: SeriesJob, out: Path | None, show: Callable[[Any], None] | None
+        self, lists: Suggestions, out: Path | None, show: Callable[[Any], None] | None
     ) -> None:
         """Write and show lists of the label's series; in a dry run, say that they are free."""
-        name, provenance = self.releasing.label or "this graph", job.lists.provenance
+        name, provenance = self.releasing.label or "this graph", lists.provenance
         if out is not None and not out.suffix:
             raise ParameterError(
                 f"the lists of {name} are a series: edgeveil refresh --out writes everybody's to a "
@@ -189,12 +191,11 @@ class Run:
         if self.releasing.dry_run:
             say(f"Dry run. {words}")
             return
-        result = job.run()
-        self._write(result, out, counted(len(result.members), "list"))
+        self._write(lists, out, counted(len(lists.members), "list"))
         if show:
-            show(result)
+            show(lists)
         say(words)
-        self._say_guarantee(result, out)
+        self._say_guarantee(lists, out)
 
     def _write(self, result: Any, out: Path | None, what: str) -> None:
         """Write a release to a file, unless it is in a folder already."""

@@ -126,11 +126,6 @@ def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | N
     return Path(f"{beside}.series") / (name or _NO_LABEL)
 
 
-def is_series(ledger: Ledger, label: str) -> bool:
-    """Whether the current lists of a label are a series; not if it was renewed."""
-    return (ledger.fingerprint(label) or "").startswith(SERIES)
-
-
 def had_series(ledger: Ledger, label: str) -> bool:
     """Whether a label has a series, also one that was renewed, or begun and not charged yet."""
     if (ledger.last_fingerprint(label) or "").startswith(SERIES):

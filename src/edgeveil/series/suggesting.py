@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
@@ -88,28 +87,12 @@ def suggest(
         single = isinstance(members, str | int | np.integer)
         members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
         graph.nodes.indices(members)
-    suggestions = prepare_lists(
+    lists = prepare_lists(
         graph, chosen, members, k=k, candidates=candidates, exclude=exclude, **options
-    ).run()
+    )
+    suggestions = lists.run() if isinstance(lists, ReleaseJob) else lists
     assert isinstance(suggestions, Suggestions)  # of what the mechanism gives
     return suggestions
-
-
-@dataclass(frozen=True)
-class SeriesJob:
-    """Lists of a series: members were charged when they joined, and nobody is charged now.
-
-    Attributes
-    ----------
-    lists : Suggestions
-        What `run` gives.
-    """
-
-    lists: Suggestions
-
-    def run(self) -> Suggestions:
-        """The lists."""
-        return self.lists
 
 
 def prepare_lists(
@@ -121,8 +104,8 @@ def prepare_lists(
     candidates: Iterable[NodeId] | None = None,
     exclude: Exclude | None = None,
     **options: Unpack[Options],
-) -> ReleaseJob | SeriesJob:
-    """Prepare lists of the label's series, if it has one, and otherwise a release.
+) -> ReleaseJob | Suggestions:
+    """The lists of the label's series, if it has one; otherwise a release of lists, to be run.
 
     Nothing is charged or drawn. Parameters are those of `suggest`.
     """
@@ -139,7 +122,7 @@ def prepare_lists(
         if from_series is not None:
             if given.get("generation") not in (None, ledger.generation(label)):
                 raise LedgerError(f"the series of {label or 'this graph'} is of another generation")
-            return SeriesJob(from_series)
+            return from_series
     elif ledger is not None and had_series(ledger, label):
         raise LedgerError(
             f"the lists of {label or 'this graph'} are a series: another mechanism needs another "
