@@ -24,6 +24,7 @@ from edgeveil.serve.list_files import ListStore
 from edgeveil.serve.member import _budget, _protection
 from edgeveil.serve.served_series import SeriesLists
 from tests.serve.running import Service
+from tests.unit.series.worker import stored
 
 NOT_YET = "gets the first one with the next refresh"
 
@@ -206,7 +207,7 @@ def test_the_series_is_shown_as_one_charge_with_its_windows(own_service, network
     running = own_service.start()
     charges = running.curator("/charges").json
     assert [(charge["members"], charge["epsilon"]) for charge in charges["series"]] == [(400, 1.0)]
-    (shard,) = SeriesFolder(place_of(running)).shards(400)
+    shard = stored(place_of(running))
     assert sum(charge["windows"] for charge in charges["windows"]) == shard.windows.sum() > 0
     assert "exact counts: do not publish" in charges["warning"]
     assert running.curator("/plan").json[0] == {"renewals": 1, "epsilon": 1.0}
@@ -262,7 +263,7 @@ def test_refresh_killed_and_resumed_charges_nobody_twice(own_service, network):
     ledger = running.open_ledger()
     assert {account.charged for account in ledger.accounts()} == {1.0}
     ledger.verify()
-    (shard,) = SeriesFolder(place_of(running)).shards(402)
+    shard = stored(place_of(running))
     drawn = [charge for charge in ledger.charges() if is_window(charge)]
     assert sum(charge.n_rows for charge in drawn) == shard.windows.sum()
 

@@ -33,7 +33,7 @@ _NO_LABEL = "@graph"  # no label can be this
 
 
 class Current(NamedTuple):
-    """The series that a label has now."""
+    """A series: where it is, its history and parameters, and its state."""
 
     place: SeriesFolder
     history: History

@@ -272,14 +272,13 @@ class SeriesFolder:
     def shards(
         self,
         n_nodes: int,
-        manifest: SeriesManifest | None = None,
+        manifest: SeriesManifest,
         of: npt.NDArray[np.integer] | None = None,
     ) -> Iterator[Shard]:
-        """The committed state of all members, shard by shard.
+        """The state of all members, shard by shard.
 
         With `of`: only the shards that hold these nodes.
         """
-        manifest = manifest or self.manifest() or SeriesManifest("")
         firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
         for first in map(int, firsts):
             size, n_stored = (min(SHARD, max(n - first, 0)) for n in (n_nodes, manifest.n_nodes))
@@ -289,9 +288,8 @@ class SeriesFolder:
             else:
                 yield Shard.empty(first, size)
 
-    def columns(self, n_nodes: int, manifest: SeriesManifest | None = None) -> Columns:
-        """The committed state of all nodes, but for the evidence, which is not read."""
-        manifest = manifest or self.manifest() or SeriesManifest("")
+    def columns(self, n_nodes: int, manifest: SeriesManifest) -> Columns:
+        """The state of all nodes, but for the evidence, which is not read."""
         if manifest.n_nodes > n_nodes:
             raise LedgerError(
                 f"{self.path} has more members than its history: one of them was restored from an "

@@ -56,7 +56,7 @@ from edgeveil.jobs.tasks import Engine, Task
 from edgeveil.ledger import Batch, Campaign, Ledger
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.privacy.statistic import digest_of
-from edgeveil.series.campaign import erase_secrets, names_of, no_charge, windows_of
+from edgeveil.series.campaign import Current, erase_secrets, names_of, no_charge, windows_of
 from edgeveil.series.copies import note_work, token_of
 from edgeveil.series.history import History
 from edgeveil.series.joining import charge, joining
@@ -117,8 +117,9 @@ class Steps:
         newcomers, n_left_out = self._charge_newcomers()
         task, digest = self._task()
         state, n_windows = self._draw(newcomers, task, digest)
-        self._commit(state)
-        lists = StoredLists(self.place, self.history, self.mechanism, task.shared, self.candidates)
+        manifest = self._commit(state)
+        current = Current(self.place, self.history, self.mechanism, manifest)
+        lists = StoredLists(current, task.shared, self.candidates)
         return Refreshed(
             snapshot=self.number,
             n_lists=lists.n_lists,
@@ -252,13 +253,13 @@ class Steps:
         blocks = [rows.block for _, rows in drawn]
         return [(block.sources, block.rows) for block in blocks if isinstance(block.rows, Evidence)]
 
-    def _commit(self, state: Path) -> None:
+    def _commit(self, state: Path) -> SeriesManifest:
         """Make the new state the series'; then the secrets of its windows go."""
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
-        self.place.commit(
-            replace(self._begun, entry=head, state=state.name, n_nodes=len(self.names))
-        )
+        manifest = replace(self._begun, entry=head, state=state.name, n_nodes=len(self.names))
+        self.place.commit(manifest)
         note_work(self.ledger, self.history, self.key, self.number)
         erase_secrets(self.ledger.open_batches(self.windows))
         self.place.finish()
+        return manifest

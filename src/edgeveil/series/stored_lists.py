@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Candidates, check_k
-from edgeveil.graph.exclusions import Exclude, excluded_pairs, read_exclusions
+from edgeveil.graph.exclusions import Exclusion, excluded_pairs
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.keys import parameters_of
-from edgeveil.jobs.request import Progress, ledger_of
+from edgeveil.jobs.request import Progress
 from edgeveil.jobs.stored import read_shared
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms.base import local_views
@@ -31,7 +31,6 @@ from edgeveil.series.campaign import (
     series_campaign,
 )
 from edgeveil.series.history import History
-from edgeveil.series.state import SeriesFolder
 
 _FILE = 8192  # lists in a file of a folder
 _TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
@@ -40,33 +39,26 @@ _TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
 class StoredLists:
     """The lists of a series as of its last refresh, of these candidates."""
 
-    def __init__(
-        self,
-        place: SeriesFolder,
-        history: History,
-        mechanism: Suggest,
-        shared: lists.Popularity,
-        among: Candidates,
-    ) -> None:
-        self._place, self._history, self._mechanism = place, history, mechanism
-        self._shared, self._state, self._candidates = shared, place.manifest(), among
+    def __init__(self, current: Current, shared: lists.Popularity, candidates: Candidates) -> None:
+        self._place, self._history, self._mechanism, self._manifest = current
+        self._shared, self._candidates = shared, candidates
 
     @cached_property
-    def _paid(self) -> Any:
-        columns = self._place.columns(len(self._history.nodes), self._state)
+    def _have_lists(self) -> npt.NDArray[np.bool_]:
+        columns = self._place.columns(len(self._history.nodes), self._manifest)
         return columns.charged & self._history.present
 
     @property
     def n_lists(self) -> int:
         """Number of members with lists."""
-        return int(self._paid.sum())
+        return int(self._have_lists.sum())
 
     def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
         """Lists of some members, or of everybody in the series."""
         nodes = self._history.nodes
         ids = [v for v in (nodes.named(str(v)) for v in members or ()) if v in nodes]
-        indices = np.flatnonzero(self._paid) if members is None else nodes.indices(ids)
-        if len(ids) < len(members or ()) or not self._paid[indices].all():
+        indices = np.flatnonzero(self._have_lists) if members is None else nodes.indices(ids)
+        if len(ids) < len(members or ()) or not self._have_lists[indices].all():
             raise BudgetError(
                 "one of these members is not in the series: the next refresh (edgeveil refresh) "
                 "charges members who have joined since the last one, if their budget allows it"
@@ -78,7 +70,7 @@ class StoredLists:
 
     def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
         """Everybody's lists, some thousand at a time."""
-        done, everybody = 0, np.flatnonzero(self._paid)
+        done, everybody = 0, np.flatnonzero(self._have_lists)
         if not len(everybody):
             raise EdgeveilError("nobody is in the series yet")
         for part in self._parts(everybody, k):
@@ -89,12 +81,12 @@ class StoredLists:
 
     def _parts(self, members: Any, k: int) -> Iterator[Suggestions]:
         check_k(k)
-        if self._place.manifest() != self._state:
+        if self._place.manifest() != self._manifest:
             raise LedgerError("the series was refreshed since: use the result of that refresh")
         history, mechanism = self._history, self._mechanism
         metadata, claim = self.metadata(len(members)), mechanism.guarantee(1)
         members = np.array(list(dict.fromkeys(members.tolist())))
-        for shard in self._place.shards(len(history.nodes), self._state, of=members):
+        for shard in self._place.shards(len(history.nodes), self._manifest, of=members):
             inside = members[(members >= shard.first) & (members < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 part = inside[first : first + _FILE]
@@ -123,8 +115,7 @@ class StoredLists:
     def metadata(self, n_members: int) -> Metadata:
         """Guarantee and provenance of the lists of this many members."""
         guarantee = guarantee_of_series(self._history, self._mechanism, max(n_members, 1))
-        assert self._state is not None  # there was a refresh
-        snapshot = self._history.snapshots[self._state.until - 1]
+        snapshot = self._history.snapshots[self._manifest.until - 1]
         provenance = Provenance(
             mechanism="series of lists",
             parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},
@@ -137,10 +128,7 @@ class StoredLists:
 
 
 def open_series(
-    current: Current,
-    ledger: Ledger,
-    label: str,
-    candidates: Candidates | None = None,
+    current: Current, ledger: Ledger, label: str, candidates: Candidates
 ) -> StoredLists:
     """The lists of a series as of its last refresh, of these candidates."""
     shared = ledger.shared(series_campaign(current.mechanism, current.history, label, {}))
@@ -149,20 +137,18 @@ def open_series(
             f"the first refresh of {current.place.path} was interrupted: run the same command again"
         )
     degrees = popularity(released_degrees(shared), len(current.history.nodes))
-    if candidates is None:
-        candidates = candidates_in(current.history, None, None)
-    return StoredLists(current.place, current.history, current.mechanism, degrees, candidates)
+    return StoredLists(current, degrees, candidates)
 
 
 def read_series_lists(
-    ledger: Ledger | str | os.PathLike[str],
+    ledger: Ledger,
     label: str,
     asked: Suggest,
-    members: list[NodeId] | None = None,
+    members: Sequence[NodeId] | None = None,
     *,
     k: int | None = None,
-    candidates: Iterable[NodeId] | None = None,
-    exclude: Exclude | None = None,
+    candidates: Sequence[NodeId] | None = None,
+    exclude: Sequence[Exclusion] | None = None,
 ) -> Suggestions | None:
     """The lists of a label's series, as of its last refresh; None if it has no series.
 
@@ -175,10 +161,7 @@ def read_series_lists(
     LedgerError
         If the series has no list yet.
     """
-    ledger = ledger_of(ledger)
     length = check_k(k)
-    among = None if candidates is None else list(candidates)
-    pairs = None if exclude is None else read_exclusions(exclude)
     for tries_left in reversed(range(_TRIES)):
         current = current_series(ledger, label)
         if current is None:
@@ -195,10 +178,10 @@ def read_series_lists(
                 "lists are charged separately"
             )
         nodes = current.history.nodes
-        nodes.indices([nodes.named(str(v)) for v in among or ()])  # refuses unknown ids
+        nodes.indices([nodes.named(str(v)) for v in candidates or ()])  # refuses unknown ids
         try:
-            wanted = candidates_in(current.history, among, pairs)
-            return open_series(current, ledger, label, wanted).suggestions(members, length)
+            among = candidates_in(current.history, candidates, exclude)
+            return open_series(current, ledger, label, among).suggestions(members, length)
         except LedgerError:
             if not tries_left or current.place.manifest() == current.manifest:
                 raise
@@ -206,7 +189,7 @@ def read_series_lists(
 
 
 def candidates_in(
-    history: History, candidates: Iterable[NodeId] | None, exclude: Exclude | None
+    history: History, candidates: Iterable[NodeId] | None, exclude: Iterable[Exclusion] | None
 ) -> Candidates:
     """Who may be suggested of those who are members now; unknown ids have no effect."""
     nodes, among = history.nodes, np.flatnonzero(history.present)
@@ -214,7 +197,7 @@ def candidates_in(
         # Ids as in a graph of today, which may have had another kind when the history began.
         indices = (nodes.find(nodes.named(str(v))) for v in candidates)
         among = np.intersect1d(among, [i for i in indices if i is not None])
-    pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
+    pairs, _ = excluded_pairs(exclude or (), nodes)
     return Candidates(among.astype(np.int64), pairs)
 
 

@@ -260,8 +260,8 @@ class SeriesLists:
         lists = ListStore.open(path_of(self._copies, header), header, history.nodes, self.k)
         revision, among = self._among(history)
         series = open_series(now, self.ledger, self.label, among)
-        self.left = series.n_lists
         try:
+            self.left = series.n_lists
             for part in series.parts(self.k + RESERVE):
                 suggestions = part.in_words(self.nouns)
                 _put(lists, suggestions, render(suggestions, now.manifest.until, revision))

@@ -23,6 +23,7 @@ from edgeveil.report.charges import charge_rows, charges_of
 from edgeveil.series import WindowRule, joining, refresh, steps
 from edgeveil.series.history import History
 from edgeveil.series.state import Columns, SeriesFolder, Shard
+from tests.unit.series.worker import stored
 
 campaign = sys.modules["edgeveil.series.campaign"]
 
@@ -161,7 +162,7 @@ def test_a_window_that_is_drawn_twice_would_be_noticed(weeks, drawn, monkeypatch
         Shard, "read", classmethod(lambda cls, folder, first, size: Shard.empty(first, size))
     )
     monkeypatch.setattr(
-        SeriesFolder, "columns", lambda self, n, about=None: Columns(*np.zeros((3, n), np.uint16))
+        SeriesFolder, "columns", lambda self, n, _: Columns(*np.zeros((3, n), np.uint16))
     )
     copies = sys.modules["edgeveil.series.copies"]
     monkeypatch.setattr(copies, "_check_windows", lambda *_: None)  # it would refuse
@@ -310,11 +311,11 @@ def test_interrupted_window_is_drawn_once_in_a_new_history(weeks, drawn, monkeyp
 def test_the_memory_of_the_forgotten_is_erased(weeks):
     weeks.refresh(RING)
     weeks.refresh(RING, range(1, 8))
-    held = next(SeriesFolder(weeks.place).shards(8))
+    held = stored(weeks.place)
     assert held.charged[0]
     weeks.history.forget("a")
     weeks.refresh(RING, range(1, 8))
-    held = next(SeriesFolder(weeks.place).shards(8))
+    held = stored(weeks.place)
     assert not held.charged[0]
     assert (held.last[0], held.windows[0], held.evidence.starts[1]) == (0, 0, 0)
     assert held.charged[1:].all()
@@ -648,7 +649,7 @@ def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monke
     monkeypatch.setattr(runner, "randomise", watched)
     weeks = Weeks(tmp_path)
     weeks.refresh(RING, engine=Backwards())
-    evidence = next(SeriesFolder(weeks.place).shards(8)).evidence
+    evidence = stored(weeks.place).evidence
     friends = [{(v - 1) % 8, (v + 1) % 8, v} for v in range(8)]
     for member in range(8):
         row = slice(*evidence.starts[member : member + 2])

@@ -13,9 +13,8 @@ import pytest
 
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import is_window
-from edgeveil.series.state import SeriesFolder
 from tests.forks import REFRESHER
-from tests.unit.series.worker import opened, weekly
+from tests.unit.series.worker import opened, stored, weekly
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def check(ledger: Ledger, folder: Path) -> None:
         windows = [window for window in ledger.charges(member) if is_window(window)]
         recorded[member] = len(windows)
         assert len({window.note["until"] for window in windows}) == len(windows)
-    (shard,) = SeriesFolder(folder / "series").shards(8)
+    shard = stored(folder / "series")
     assert dict(zip("abcdefgh", shard.windows.tolist(), strict=True)) == dict(recorded)
     ledger.verify()
 

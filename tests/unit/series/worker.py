@@ -20,6 +20,7 @@ from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.series import Refreshed, WindowRule, refresh
+from edgeveil.series.state import SeriesFolder, Shard
 
 EAGER = WindowRule(first=1, patience=1, least=1, share=0.0, latest=1)  # a window every time
 RING = [(i, (i + 1) % 8) for i in range(8)]
@@ -42,6 +43,15 @@ def weekly(ledger: Ledger, date: str, folder: Path) -> Refreshed:
 
 def opened(folder: Path, url: str = "") -> Ledger:
     return Ledger.open(url or folder / "ledger", artifacts=folder / "artifacts")
+
+
+def stored(place: Path) -> Shard:
+    """The state of a series."""
+    folder = SeriesFolder(place)
+    manifest = folder.manifest()
+    assert manifest is not None
+    (shard,) = folder.shards(manifest.n_nodes, manifest)
+    return shard
 
 
 def kill_at(number: int, folder: Path) -> None:
