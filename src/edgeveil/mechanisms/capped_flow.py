@@ -122,8 +122,11 @@ class CappedFlow(Mechanism):
         return noised >= 3 * self.sigma * math.log(noised.shape[1]) / float(self.half_epsilon)
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """The shapes on which capped flows change most."""
-        return capped_flow_pairs(self.model)
+        """The shapes on which capped flows change most.
+
+        For embeddings also with isolated nodes, which raise n: an embedding takes max(n p, 1).
+        """
+        return capped_flow_pairs(self.model, isolated=self.output == "embeddings")
 
 
 def flow_error(flow: CappedFlow, n: int) -> float:
@@ -243,10 +246,6 @@ class DPInstantEmbedding(CappedFlow):
         """All n coordinates may move: n log(1 + sigma) in L1."""
         return embedding_noise(self, n_nodes, max(n_nodes, 1), exact_epsilon(self.epsilon))
 
-    def hard_pairs(self) -> Iterator[Pair]:
-        """Isolated nodes raise n: the embedding looks at max(n p, 1)."""
-        return capped_flow_pairs(self.model, isolated=True)
-
     @classmethod
     def tight_case(cls) -> tuple[DPInstantEmbedding, Pair]:
         """A cap at which two values just reach 1 / n, below which an embedding does not look."""
@@ -287,10 +286,6 @@ class DPEmbeddingSparse(CappedFlow):
         sizes = np.maximum(chosen.sum(axis=1), 1)
         noises = tuple(embedding_noise(self, n, int(m), self.half_epsilon) for m in sizes)
         yield Statistic(_embedded(self, graph, np.where(chosen, rows, 0.0)), noises)
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """Isolated nodes raise n: the embedding looks at max(n p, 1)."""
-        return capped_flow_pairs(self.model, isolated=True)
 
     @classmethod
     def tight_case(cls) -> tuple[DPEmbeddingSparse, Pair]:
