@@ -43,6 +43,7 @@ from tests.conformance.test_every_mechanism import (
     a_graph,
     each,
 )
+from tests.conformance.test_suite import AsksMoreOfSome, AsksTwice, WritesToAnswers
 from tests.seam import run, statistics_of
 
 ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
@@ -67,20 +68,8 @@ def test_a_mechanism_without_noise_loses_everything():
     assert lost == [math.inf, 0.0]
 
 
-class AsksMore(DPPushFlowCap):
-    """Asks a second time if there are more than two edges: the number of answers tells."""
-
-    def measure(self, graph, shared, views):
-        yield from super().measure(graph, shared, views)
-        if graph.n_edges > 2:
-            yield Statistic(np.zeros((len(views.sources), 1)), self.calibration(1), noise_only=True)
-
-    def estimate(self, noised, shared, views):
-        return noised[0].values
-
-
 class AsksAll(DPPushFlowCap):
-    """The same in what is shared."""
+    """Asks only if there are more than two edges: the number of answers tells."""
 
     def shared(self, graph):
         if graph.n_edges > 2:
@@ -153,7 +142,7 @@ def test_one_number_written_after_its_noise_is_refused():
         release(graph, WritesOneNumber(epsilon=1), range(3))
 
 
-@pytest.mark.parametrize("cls", [AsksMore, AsksAll])
+@pytest.mark.parametrize("cls", [AsksMoreOfSome, AsksAll])
 def test_graph_dependent_statistic_count_loses_everything(cls):
     assert exact_loss(cls(epsilon=1), wedge()) == math.inf
 
@@ -281,7 +270,7 @@ class Leaks(NonPrivate):
 
 
 class LeaksDegrees(DPPushFlowCap):
-    """The same in what is shared."""
+    """Asks only if there are more than two edges: the number of answers tells."""
 
     name = "leaks-degrees"
 
@@ -457,22 +446,6 @@ def test_shared_statistic_that_is_returned_is_refused():
 # --- What a wrong mechanism cannot do ------------------------------------------------------------
 
 
-class Meddler(DPPushFlowCap):
-    """Writes to what came back noised, after it has seen the graph."""
-
-    def measure(self, graph, shared, views):
-        back = yield next(super().measure(graph, shared, views))
-        back.values[:] += graph.n_edges
-
-
-class AsksTwice(DPPushFlowCap):
-    """Asks for the same numbers twice and says that it did so once."""
-
-    def measure(self, graph, shared, views):
-        for _ in range(2):
-            yield from super().measure(graph, shared, views)
-
-
 class SaysItIsFree(DPPushFlowCap):
     """Says that exact rows are the same on every graph."""
 
@@ -482,7 +455,7 @@ class SaysItIsFree(DPPushFlowCap):
 
 def test_measure_cannot_write_to_released_values():
     with pytest.raises(ValueError, match="read-only"):
-        run(Meddler(epsilon=1), a_graph(), [0])
+        run(WritesToAnswers(epsilon=1), a_graph(), [0])
 
 
 def test_statistics_beyond_the_guarantee_are_refused():

@@ -120,18 +120,24 @@ class PastTheNoise(Popular):
 
 
 class WritesToAnswers(DPPushFlowCap):
+    """Writes to what came back noised, after it has seen the graph."""
+
     def measure(self, graph, shared, views):
         back = yield next(super().measure(graph, shared, views))
         back.values[:] += graph.n_edges
 
 
 class AsksTwice(DPPushFlowCap):
+    """Measures the same numbers twice, at the price of once."""
+
     def measure(self, graph, shared, views):
         for _ in range(2):
             yield from super().measure(graph, shared, views)
 
 
 class AsksMoreOfSome(DPPushFlowCap):
+    """Measures twice if there are more than two edges: the number of statistics tells."""
+
     def measure(self, graph, shared, views):
         yield from super().measure(graph, shared, views)
         if graph.n_edges > 2:
