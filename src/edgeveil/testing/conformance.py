@@ -73,14 +73,18 @@ class Conformance:
     mechanisms: ClassVar[Iterable[Mechanism]]
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """One test for each mechanism and claim (pytest calls this)."""
-        if "claim" in metafunc.fixturenames:
+        """One test for each mechanism and requirement (pytest calls this)."""
+        if "requirement" in metafunc.fixturenames:
             metafunc.parametrize("mechanism", self.mechanisms, ids=repr)
-            metafunc.parametrize("claim", CHECKS, ids=lambda claim: claim.__name__)
+            metafunc.parametrize(
+                "requirement", CHECKS, ids=lambda requirement: requirement.__name__
+            )
 
-    def test_conformance(self, mechanism: Mechanism, claim: Callable[[Mechanism], None]) -> None:
+    def test_conformance(
+        self, mechanism: Mechanism, requirement: Callable[[Mechanism], None]
+    ) -> None:
         """Run one check."""
-        claim(mechanism)
+        requirement(mechanism)
 
 
 def check(mechanism: Mechanism) -> None:
@@ -89,15 +93,15 @@ def check(mechanism: Mechanism) -> None:
     Raises
     ------
     ConformanceError
-        For the first claim that does not hold; the message says which and on what graph.
+        For the first requirement that does not hold; the message says which and on what graph.
 
     Examples
     --------
     >>> from edgeveil.mechanisms import DegreePrior
     >>> check(DegreePrior(epsilon=1.0))
     """
-    for claim in CHECKS:
-        claim(mechanism)
+    for requirement in CHECKS:
+        requirement(mechanism)
 
 
 # -- the graphs ---------------------------------------------------------------------------------
@@ -159,7 +163,7 @@ def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
     return False
 
 
-# -- the claims ---------------------------------------------------------------------------------
+# -- the requirements -----------------------------------------------------------------------------
 
 
 def parameters_are_public(mechanism: Mechanism) -> None:
