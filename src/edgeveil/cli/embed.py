@@ -48,7 +48,8 @@ def embed(
     dim
         Length of an embedding. nodes: one number for each node of the graph, no hash.
     source
-        Id of a node to embed; may be given more than once.
+        Id of a source, a node to embed; in the joint model the embedding is for the member there.
+        May be given more than once.
     sources
         File with one id per line. Only these nodes are embedded.
     """

@@ -255,7 +255,7 @@ class Lists:
     Parameters
     ----------
     member
-        Id of a member who gets a list; may be given more than once.
+        Id of a member, the person whom a list is for; may be given more than once.
     members
         File with the ids of members who get lists, one per line.
     k

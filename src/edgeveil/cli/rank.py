@@ -35,7 +35,8 @@ def rank(
     Parameters
     ----------
     source
-        Id of a source; may be given more than once.
+        Id of a source, the node where the walk starts; in the joint model the ranking is for the
+        member there. May be given more than once.
     sources
         File with ids of sources, one per line.
     k

@@ -59,8 +59,8 @@ def refresh(
         Date of the snapshot. On the same day the same graph is the same snapshot, and another one
         a new snapshot. Refresh by the calendar: two snapshots of a day show that the graph changed.
     knows_followers
-        With --directed keep: members know who follows them. Edges to a member are then not
-        protected from it, and its followers may rank higher.
+        Directed graphs: members know who follows them. Edges to a member are then not protected
+        from it, and its followers may rank higher.
     nodes_from_edges
         Needed without --nodes: who has any friend at all, and from when until when, is then public.
         Others' lists show exactly when somebody's first friendship begins and the last one ends.

@@ -34,8 +34,8 @@ def suggest(
     all
         Make a list for everybody.
     knows_followers
-        With --directed keep: members know who follows them. Edges to a member are then not
-        protected from it, and its followers may rank higher.
+        Directed graphs: members know who follows them. Edges to a member are then not protected
+        from it, and its followers may rank higher.
     out
         File for all lists: .parquet, .json or .csv. A name without a suffix is a folder, for more
         lists than fit into memory.
