@@ -18,7 +18,8 @@ def test_a_list_is_shown_without_the_member_and_its_friends(run):
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert list(rows[0]) == ["rank", "node", "score", "common", "chance", "why"]
     assert [row["node"] for row in rows] == ["erin"]  # all others are friends
-    assert "1 suggestion to 1 member: 1 distinct person" in done.stderr
+    assert "of 1 name stand" in done.stderr
+    assert "to 1 member" not in done.stderr, "that is for many lists"
     assert "Protected: every edge that does not touch that member" in done.stderr
 
 

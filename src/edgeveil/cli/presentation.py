@@ -65,9 +65,9 @@ def show_lists(
         say(f"{per_member}: {counted(len(result.members), 'file')}. Show each only to its member.")
     elif out is None:
         _print_suggestions(result, style)
-    say(f"{result.summary}.")
-    if len(result.members) == 1 and (remark := result.remark(result.members[0])):
-        say(f"{remark[0].upper()}{remark[1:]}.")
+    one = len(result.members) == 1
+    words = result.remark(result.members[0]) if one else result.summary
+    say(f"{words[0].upper()}{words[1:]}.")
 
 
 def _print_suggestions(result: Suggestions, style: Format) -> None:
