@@ -61,7 +61,8 @@ def test_without_values_rows_are_public_embeddings(run):
         (f"{AGGREGATE} --out folder", "--out must end in"),
         (f"{AGGREGATE} --out ages.csv", "--out would replace the input"),
         (f"{AGGREGATE} --out x.csv --dim 4", "dimension is for rows without values"),
-        (f"{AGGREGATE} --out x.csv --bound 0", "bound"),
+        (f"{AGGREGATE} --out x.csv --bound 0", "--bound must be a positive number, got 0"),
+        (f"{AGGREGATE} --out x.csv --workers 0", "--workers must be an integer >= 1, got 0"),
         (
             f"{AGGREGATE} --out x.csv --skip-exhausted --ledger f.ledger",
             "to everybody: nobody can be left out",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from edgeveil._internal.checks import check_int, positive
 from edgeveil.cli import options
-from edgeveil.cli.options import default, option, required_epsilon
+from edgeveil.cli.options import checked, default, option, required_epsilon
 
 
 def aggregate(
@@ -22,8 +24,10 @@ def aggregate(
             "there is no safe default."
         ),
     ] = None,
-    bound: float = 1.0,
-    dim: Annotated[int | None, default("64, without --values")] = None,
+    bound: Annotated[float, checked(partial(positive, "--bound"))] = 1.0,
+    dim: Annotated[
+        int | None, default("64, without --values"), checked(partial(check_int, "--dim"))
+    ] = None,
     releasing: options.Releasing = options.RELEASING,
 ) -> None:
     """Add up what is public about neighbours, privately, for anybody to see.

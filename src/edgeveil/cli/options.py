@@ -231,7 +231,9 @@ class Releasing(GraphFile):
     insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
     engine: Literal["local", "ray"] = "local"
     address: Annotated[str | None, default("a cluster is started for this call")] = None
-    workers: Annotated[int | None, default("as many as processors")] = None
+    workers: Annotated[
+        int | None, default("as many as processors"), checked(partial(check_int, "--workers"))
+    ] = None
     verbose: Flag = False
     format: OutputFormat = "table"
     config: Config = None

@@ -165,7 +165,7 @@ def read_graph(
         graph = graph_of_chunk(chunk, options, str(path), directed=directed == "keep")
         return graph if chunk.layout is None else with_notes(graph, chunk.layout)
     if node_set is None:
-        raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
+        raise InputError(f"{path} holds no edge; nodes= (--nodes) reads a graph without edges")
     return Graph.from_edges([], [], node_set, directed=directed == "keep")
 
 
