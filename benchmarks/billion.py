@@ -43,13 +43,8 @@ def run(settings: Settings) -> dict[str, Any]:
     start, sizes = time.perf_counter(), []
     print(f"\nbillion: built in {settings.memory / 1e9:.1f} GB, opened, {MEMBERS} lists")
     for edges in (largest, largest // 10, largest // 100):
-        folder = settings.work / f"built-{edges}"
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-        folder.mkdir(parents=True)
-        try:
+        with settings.empty_folder(f"built-{edges}") as folder:
             sizes.append(_size({"folder": str(folder), "edges": edges}, settings.memory))
-        finally:
-            shutil.rmtree(folder)
     return {
         "memory": settings.memory,
         "members": MEMBERS,

@@ -9,7 +9,6 @@ its members are new; their ids lie among the old ones, so that the order of node
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -32,17 +31,12 @@ def run(settings: Settings) -> dict[str, Any]:
     sizes = (20_000,) if settings.tiny else [s for s in SIZES if s <= settings.max_edges]
     rows = []
     for edges in sizes:
-        folder = settings.work / f"history-{edges}"
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-        folder.mkdir(parents=True)
-        try:
+        with settings.empty_folder(f"history-{edges}") as folder:
             job = {"folder": str(folder), "edges": edges}
             in_child("history:draw", job)
             rows.append({"edges": edges, **in_child("history:merge", job)})
-        finally:
-            shutil.rmtree(folder)
-        said = ", ".join(f"{name} {value:,.1f}" for name, value in rows[-1].items())
-        print(f"  {said}", flush=True)
+        line = ", ".join(f"{name} {value:,.1f}" for name, value in rows[-1].items())
+        print(f"  {line}", flush=True)
     return {"sizes": rows}
 
 

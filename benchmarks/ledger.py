@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -34,24 +33,22 @@ WORKER = Path(__file__).resolve().parents[1] / "tests" / "unit" / "ledger" / "wo
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure, print, draw and return."""
-    place = settings.work / "ledger"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    stores: dict[str, Callable[[], str]] = {"SQLite": lambda: str(place / secrets.token_hex(4))}
-    if url := os.environ.get("EDGEVEIL_POSTGRES"):
-        stores["PostgreSQL"] = lambda: f"{url}#b{secrets.token_hex(4)}"
-    sizes = (1_000, 2_000) if settings.tiny else SIZES
-    print("\nledger: wall and CPU seconds for all members of a campaign")
-    measured: dict[str, Any] = {
-        name: [
-            _measured(name, location(), place / "artifacts", n)
-            for n in sizes[: 3 if name == "SQLite" else 2]  # a server's time depends on its disk
-        ]
-        for name, location in stores.items()
-    }
-    result = {"stores": measured, "kills": _kills(place, 2 if settings.tiny else 40)}
-    shutil.rmtree(place)
-    return result
+    with settings.empty_folder("ledger") as folder:
+        stores: dict[str, Callable[[], str]] = {
+            "SQLite": lambda: str(folder / secrets.token_hex(4))
+        }
+        if url := os.environ.get("EDGEVEIL_POSTGRES"):
+            stores["PostgreSQL"] = lambda: f"{url}#b{secrets.token_hex(4)}"
+        sizes = (1_000, 2_000) if settings.tiny else SIZES
+        print("\nledger: wall and CPU seconds for all members of a campaign")
+        measured: dict[str, Any] = {
+            name: [
+                _measured(name, location(), folder / "artifacts", n)
+                for n in sizes[: 3 if name == "SQLite" else 2]  # a server's time is its disk's
+            ]
+            for name, location in stores.items()
+        }
+        return {"stores": measured, "kills": _kills(folder, 2 if settings.tiny else 40)}
 
 
 def _guarantee(n: int) -> Guarantee:

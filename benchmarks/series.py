@@ -9,7 +9,6 @@ of disk.
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -31,15 +30,10 @@ DEGREE, CHANGED = 20, 100
 def run(settings: Settings) -> dict[str, Any]:
     """Measure both refreshes in a process of their own; nothing of them stays."""
     edges = 20_000 if settings.tiny else min(10_000_000, settings.max_edges)
-    folder = settings.work / f"series-{edges}"
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-    folder.mkdir(parents=True)
-    try:
+    with settings.empty_folder(f"series-{edges}") as folder:
         job = {"folder": str(folder), "edges": edges}
         in_child("series:draw", job)
         figures = {"edges": edges, **in_child("series:weeks", job)}
-    finally:
-        shutil.rmtree(folder)
     print("  " + ", ".join(f"{name} {value:,.1f}" for name, value in figures.items()), flush=True)
     return figures
 

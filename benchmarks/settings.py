@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +65,17 @@ class Settings:
     def block(self) -> int:
         """Sources per call of whatever takes a block of them."""
         return 8 if self.tiny else 64
+
+    @contextmanager
+    def empty_folder(self, name: str) -> Iterator[Path]:
+        """An empty folder in `work`, removed afterwards."""
+        folder = self.work / name
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
 
 
 def pin_threads() -> None:
