@@ -159,7 +159,7 @@ def test_series_label_refuses_another_mechanism(outside, run):
         ("OUTSIDE:Scores --set power=-1", "power must not be negative"),
         ("OUTSIDE:Scores --set epsilon=2", "epsilon is given twice"),
         ("twohops", "did you mean two-hop?"),
-        ("magic", "one of your own is named by its place, package.module:Class"),
+        ("magic", "one of your own is named as package.module:Class"),
     ],
 )
 def test_what_is_wrong_with_a_mechanism_is_said(outside, run, named, told):

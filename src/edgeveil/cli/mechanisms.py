@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
     """List all mechanisms: what each does, what it protects, and when to use it.
 
-    The list includes mechanisms of installed packages. Name a class of your own by
-    its place: --mechanism package.module:Class.
+    The list includes mechanisms of installed packages. Name a class of your own
+    as --mechanism package.module:Class.
     Example: edgeveil mechanisms
     """
     rows = list(_listed())
@@ -98,7 +98,7 @@ def find_mechanism(name: str, output: OutputKind | None = None) -> type[Mechanis
     names = [kind.name for kind in MECHANISMS if output in (None, kind.output)] + [*announced]
     raise ParameterError(
         f'there is no mechanism "{name}"{did_you_mean(name, names) or "."} There are: '
-        f"{', '.join(names)}; one of your own is named by its place, package.module:Class"
+        f"{', '.join(names)}; one of your own is named as package.module:Class"
     )
 
 

@@ -76,7 +76,7 @@ EmbeddingMechanism = Literal[
     "own-list-embedding", "aggregation", "instant-embedding", "embedding-sparse"
 ]
 ListMechanism = Literal["suggest"]
-# Or one from outside, by the name that its package announces or by its place.
+# Or one from outside, by the name that its package announces or as package.module:Class.
 AnyScoreMechanism = ScoreMechanism | str
 AnyEmbeddingMechanism = EmbeddingMechanism | str
 AnyListMechanism = ListMechanism | str
