@@ -204,34 +204,33 @@ def draw_charged(
         Rows to count as done from the start, for the progress.
     """
     assert request.ledger is not None
-    ledger, seen, names = request.ledger, set[str](), iter(request.names)
+    ledger, names = request.ledger, iter(request.names)
     size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * request.width)))
     begun: dict[int, tuple[Batch, RowBuffer]] = {}
     indices_of = indices_of or request.indices_of
     first_charge = ledger.charge(campaign, islice(names, size))
     task, released = fit(first_charge.shared)
 
+    def charged() -> Iterator[Batch]:
+        yield from first_charge.batches
+        while members := list(islice(names, size)):
+            yield from ledger.charge(campaign, members).batches
+
     def parts() -> Parts:
-        charged = first_charge
-        while True:
-            for batch in charged.batches:
-                if batch.key in seen:
-                    continue
-                seen.add(batch.key)
-                if batch.stored:
-                    on_stored(batch)
-                    continue
-                indices = indices_of(batch.members)
-                begun[batch.number] = batch, RowBuffer(indices, request.graph.n_nodes)
-                noise = noise_for(
-                    batch.secret, "rows", task.mechanism, task.graph, released=released
-                )
-                key = noise.export_key()
-                for sources in _parts(request, indices):
-                    yield Part(batch.number, sources), key
-            if not (members := list(islice(names, size))):
-                return
-            charged = ledger.charge(campaign, members)
+        seen = set[str]()
+        for batch in charged():
+            if batch.key in seen:  # with members of several charges
+                continue
+            seen.add(batch.key)
+            if batch.stored:
+                on_stored(batch)
+                continue
+            indices = indices_of(batch.members)
+            begun[batch.number] = batch, RowBuffer(indices, request.graph.n_nodes)
+            noise = noise_for(batch.secret, "rows", task.mechanism, task.graph, released=released)
+            key = noise.export_key()
+            for sources in _parts(request, indices):
+                yield Part(batch.number, sources), key
 
     waiting = parts()
     for first_part in waiting:  # if there is nothing to draw, no engine is started
