@@ -14,11 +14,10 @@ import numpy as np
 from edgeveil._internal.files import write_note
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import Ledger
-from edgeveil.ledger.accounts import Charge
 from edgeveil.ledger.generations import plain_label
 from edgeveil.series.campaign import names_of
 from edgeveil.series.history import History
-from edgeveil.series.state import SeriesFolder, SeriesManifest, is_damaged
+from edgeveil.series.state import SeriesFolder, SeriesManifest, damaged
 
 NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
 
@@ -95,15 +94,14 @@ def _check_windows(
     charges = [
         charge for charge in ledger.charges() if charge.note.get("series") == history.identity
     ]
+    windows = [charge for charge in charges if charge.note.get("of") == manifest.series]
+    later = [charge for charge in windows if charge.seq > manifest.entry[0]]
+    agree = all(not charge.released and int(charge.note["until"]) == begun for charge in later)
     ends = {
         charge.seq: int(charge.note["until"])
-        for charge in charges
-        if _is_window(charge, manifest.series)
+        for charge in windows
+        if charge.seq <= manifest.entry[0]
     }
-    later = [charge for charge in charges if charge.seq in ends and charge.seq > manifest.entry[0]]
-    agree = all(not charge.released and ends[charge.seq] == begun for charge in later)
-    for charge in later:
-        del ends[charge.seq]
     nodes = history.nodes
     index_of = dict(zip(names_of(nodes), range(len(nodes)), strict=True))
     # Who was forgotten and has returned has other windows than before, since it returned.
@@ -132,10 +130,6 @@ def _check_windows(
         )
 
 
-def _is_window(charge: Charge, series: str) -> bool:
-    return charge.note.get("of") == series
-
-
 def token_of(history: History, number: int) -> str:
     """The token of a snapshot; empty if the history does not have it."""
     snapshots = history.snapshots
@@ -151,4 +145,4 @@ def _noted(history: History) -> SeriesManifest:
     except FileNotFoundError:
         return SeriesManifest("")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise LedgerError(is_damaged(history.path / NOTE, history.path.parent)) from error
+        raise damaged(history.path / NOTE, history.path.parent) from error

@@ -66,11 +66,11 @@ class WindowRule:
         `last` is the snapshot at which each node's last window ended, 0 before its first one. Only
         `first_seen` of a node's own edges is used.
         """
-        friends, earlier, first_birth = own_first_seen(graph, last, until)
+        friends, earlier, first = own_first_seen(graph, last, until)
         new, started = friends - earlier, last > 0
         grown = new >= np.maximum(self.least, np.ceil(self.share * earlier))
         later = started & (grown | (until - last.astype(np.int64) >= self.latest)) & (last < until)
-        waited = (friends > 0) & (until - first_birth + 1 >= self.patience)
+        waited = (friends > 0) & (until - first + 1 >= self.patience)
         return np.asarray(later | (~started & ((friends >= self.first) | waited)))
 
 

@@ -167,9 +167,9 @@ class Columns(NamedTuple):
     windows: npt.NDArray[np.uint16]
 
 
-def is_damaged(file: Path, folder: Path) -> str:
-    """What to do about a damaged file of a series."""
-    return (
+def damaged(file: Path, folder: Path) -> LedgerError:
+    """A file of a series is damaged, and what to do about it."""
+    return LedgerError(
         f"{file} is damaged. Restore it from a backup; or renew the series (edgeveil ledger "
         f"renew), which charges all members again, and delete {folder}"
     )
@@ -226,21 +226,20 @@ class SeriesFolder:
         return None if pending is None or pending.series != series else pending
 
     def _read(self, name: str) -> SeriesManifest | None:
-        damaged = is_damaged(self.path / name, self.path)
+        file = self.path / name
         try:
-            content = json.loads((self.path / name).read_bytes())
+            content = json.loads(file.read_bytes())
+            written_by = content.pop("format", None)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise LedgerError(damaged) from error
-        if not isinstance(content, dict):
-            raise LedgerError(damaged)
-        if content.pop("format", None) != _FORMAT:
-            raise LedgerError(f"{self.path / name} was written by another version of edgeveil")
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
+            raise damaged(file, self.path) from error
+        if written_by != _FORMAT:
+            raise LedgerError(f"{file} was written by another version of edgeveil")
         try:
             return SeriesManifest.from_dict(content)
         except (KeyError, TypeError, ValueError) as error:
-            raise LedgerError(damaged) from error
+            raise damaged(file, self.path) from error
 
     def begin(self, manifest: SeriesManifest) -> None:
         """Record durably which snapshot is worked on, before anything is charged."""
