@@ -216,6 +216,17 @@ def test_write_per_member_syncs_once_for_all_files(tmp_path, monkeypatch):
     assert (tmp_path / "lists" / "7.csv").read_bytes() == (tmp_path / "7.csv").read_bytes()
 
 
+def test_list_of_one_member_names_nobody_of_other_lists(tmp_path):
+    """Read from a file, the nodes are the names on all lists of it."""
+    graph = social_network(60, average_degree=8, seed=3).graph
+    lists = ev.suggest(graph, range(9), epsilon=1.0, k=3)
+    lists.write(tmp_path / "lists.parquet")
+    for all_lists in (lists, ev.Suggestions.read(tmp_path / "lists.parquet")):
+        own = all_lists.only(4)
+        assert set(own.nodes) == {suggestion.node for suggestion in all_lists.for_member(4)}
+        assert own.for_member(4) == all_lists.for_member(4)
+
+
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])
 def test_csv_of_a_name_that_is_a_formula_is_escaped(tmp_path, name):
     nodes = ["a", "b", "c", name]
