@@ -85,7 +85,7 @@ def _in_short(claim: Guarantee) -> str:
 
 
 def _counts(predictions: Predictions) -> list[int]:
-    best = predictions.probabilities.argmax(axis=1)[predictions.says]
+    best = predictions.probabilities.argmax(axis=1)[predictions.decided]
     return [int(count) for count in np.bincount(best, minlength=len(predictions.classes))]
 
 
@@ -104,11 +104,11 @@ def _quality(measured: Quality) -> dict[str, Any]:
 
 def _examples(predictions: Predictions) -> list[dict[str, Any]]:
     """Of each class, the nodes for which it is most probable, with what their neighbours named."""
-    best, says = predictions.probabilities.argmax(axis=1), predictions.says
+    best, decided = predictions.probabilities.argmax(axis=1), predictions.decided
     each = max(1, min(_EXAMPLES, _MOST_EXAMPLES // len(predictions.classes)))
     examples = []
     for c in range(len(predictions.classes)):
-        of_class = np.flatnonzero((best == c) & says)
+        of_class = np.flatnonzero((best == c) & decided)
         chosen = of_class[np.argsort(-predictions.probabilities[of_class, c], kind="stable")[:each]]
         examples += [
             {

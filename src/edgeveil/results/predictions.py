@@ -159,7 +159,7 @@ class Predictions(Tabular):
         Measures by the nodes kept for validation, with confusion, calibration and the interval of
         the accuracy; None if there are none.
     threshold : float
-        Below this probability no class is said; see `abstain`.
+        Below this probability no class is predicted; see `abstain`.
     guarantee : Guarantee
         What is protected.
     provenance : Provenance
@@ -211,15 +211,15 @@ class Predictions(Tabular):
         return best, self.probabilities[np.arange(len(best)), best]
 
     @property
-    def says(self) -> npt.NDArray[np.bool_]:
-        """For which nodes a class is said; see `abstain`."""
+    def decided(self) -> npt.NDArray[np.bool_]:
+        """For which nodes a class is predicted; see `abstain`."""
         return read_only(self._best[1] >= self.threshold)
 
     @property
     def classified(self) -> tuple[NodeId | None, ...]:
-        """The most probable class of each node; None where it is not said."""
-        rows = zip(self._best[0].tolist(), self.says.tolist(), strict=True)
-        return tuple(self.classes[best] if says else None for best, says in rows)
+        """The most probable class of each node; None where none is predicted; see `abstain`."""
+        rows = zip(self._best[0].tolist(), self.decided.tolist(), strict=True)
+        return tuple(self.classes[best] if decided else None for best, decided in rows)
 
     def _at(self, node: NodeId) -> int:
         """The row of a node."""
@@ -231,9 +231,9 @@ class Predictions(Tabular):
         return self._rows[node]
 
     def class_of(self, node: NodeId) -> NodeId | None:
-        """The most probable class of a node; None where it is not said."""
+        """The most probable class of a node; None where none is predicted; see `abstain`."""
         i = self._at(node)
-        return self.classes[int(self._best[0][i])] if self.says[i] else None
+        return self.classes[int(self._best[0][i])] if self.decided[i] else None
 
     def top(self, node: NodeId, k: int = 3) -> list[tuple[NodeId, float]]:
         """The k most probable classes of a node, and their probabilities."""
@@ -246,10 +246,10 @@ class Predictions(Tabular):
         return self.weights is not None
 
     def abstain(self, threshold: float) -> Predictions:
-        """Say no class where the highest probability is below the threshold.
+        """Predict no class where the highest probability is below the threshold.
 
         Post-processing, free at any time. Measures are then of the nodes for which a class is
-        said; `Quality.coverage` is their share.
+        predicted; `Quality.coverage` is their share.
         """
         check_share("threshold", threshold)
         if self.validation is None:
@@ -267,8 +267,8 @@ class Predictions(Tabular):
 
     @property
     def n_abstained(self) -> int:
-        """For how many nodes no class is said."""
-        return int((~self.says).sum())
+        """For how many nodes no class is predicted."""
+        return int((~self.decided).sum())
 
     def explain(self, node: NodeId) -> Explanation:
         """Why a node got its class: what its neighbours named, with noise, and what that changed.
@@ -327,7 +327,7 @@ class Predictions(Tabular):
 
     @property
     def precision(self) -> ByClass | None:
-        """By class: the share of right ones among the nodes that are said to have it."""
+        """By class: the share of right ones among the nodes for which it is predicted."""
         return self._by_class("precision")
 
     @property
@@ -348,7 +348,7 @@ class Predictions(Tabular):
         kind = object if any(isinstance(name, str) for name in self.classes) else np.int64
         named = np.array(self.classes, dtype=kind)[best]
         if self.n_abstained:
-            named = np.where(self.says, named.astype(str).astype(object), "")
+            named = np.where(self.decided, named.astype(str).astype(object), "")
         columns = {"node": self.nodes.ids, "class": named, "probability": highest}
         return columns | {
             f"p_{name}": np.ascontiguousarray(self.probabilities[:, c])
@@ -480,7 +480,7 @@ class Predictions(Tabular):
         line.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
         points = [(part.probability, part.accuracy) for part in quality.calibration]
         line.plot(*zip(*points, strict=True), marker="o")
-        line.set_xlabel("probability said")
+        line.set_xlabel("predicted probability")
         line.set_ylabel("share that is right")
 
     # -- display -------------------------------------------------------------------------------
@@ -491,7 +491,11 @@ class Predictions(Tabular):
             f"from {counted(self.n_labelled, 'label')}"
         )
         if self.quality is None:
-            why = "too few labels to say how accurate" if not self.n_validated else "none is said"
+            why = (
+                "too few labels to say how accurate"
+                if not self.n_validated
+                else "none is predicted"
+            )
             words += f" ({why})"
         else:
             low, high = self.quality.accuracy_interval
@@ -502,7 +506,7 @@ class Predictions(Tabular):
         if not self.uses_graph:
             words += "; the graph did not help, so it is not used"
         if self.threshold:
-            words += f"; no class is said for {self.n_abstained:,} below {self.threshold:g}"
+            words += f"; no class is predicted for {self.n_abstained:,} below {self.threshold:g}"
         return f"{self.provenance.mechanism}: {words}."
 
     def _preview(self) -> str:
