@@ -116,7 +116,7 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
         if self.epsilon is None:
             raise ParameterError(SAY_EPSILON)
         graph = self._graph(X)
-        given = self._labels(graph, y)
+        given = self._labels(y)
         node_labels = read_labels(given, graph.nodes)
         counts = np.diff(node_labels.starts)
         if (counts > 0).all():
@@ -139,7 +139,7 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
         self._fitted(graph)
         return self
 
-    def _labels(self, graph: Graph, y: Any) -> Any:
+    def _labels(self, y: Any) -> Any:
         """Checked as scikit-learn does, if it is a column."""
         if y is None:
             raise ParameterError(
@@ -190,7 +190,7 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
         Entries of y that are -1 are left out.
         """
         predicted = self.predict(X)
-        labels = read_labels(self._labels_of_score(y), NodeSet.range(len(predicted)))
+        labels = read_labels(self._labels(y), NodeSet.range(len(predicted)))
         labelled = np.diff(labels.starts) > 0
         scored = labelled & self._unlabelled if self._unlabelled.any() else labelled
         true = np.array(
@@ -201,11 +201,6 @@ class PrivateNodeClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[mi
         if not len(right):
             raise ParameterError("y has no class of a node that was predicted")
         return float(np.average(right, weights=weights))
-
-    @staticmethod
-    def _labels_of_score(y: Any) -> Any:
-        is_text = getattr(getattr(y, "dtype", None), "kind", "") in ("U", "S")
-        return y.astype(object) if is_text else y
 
     def _check_fitted_on_or_none(self, X: Any) -> None:
         from sklearn.utils.validation import check_is_fitted
