@@ -136,7 +136,7 @@ class ChargedRows:
             stored.append(batch.store(rows.write))
         return sorted(stored, key=lambda batch: batch.number)
 
-    @property
+    @cached_property
     def metadata(self) -> Metadata:
         """Guarantee and provenance of the rows."""
         return self._request.metadata(charged=max(batch.created for batch in self.batches))
@@ -186,9 +186,9 @@ def draw_charged(
     """Charge rows batch by batch, each before its noise is drawn; yield what is to be stored.
 
     The only place where rows are drawn for a charge, those of a release or the windows of a series
-    (`stored_shared` draws what a campaign shares). A batch
-    that another process has charged and not finished is drawn here, all of it, from its secret. So
-    it does not matter whether that process is still at work.
+    (`stored_shared` draws what a campaign shares). A batch that another process has charged and not
+    finished is drawn here, all of it, from its secret. So it does not matter whether that process
+    is still at work.
 
     Parameters
     ----------
