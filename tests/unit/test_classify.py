@@ -181,7 +181,7 @@ def test_seeded_predictions_are_marked_not_private(predicted):
         (dict.fromkeys(range(300), 1) | {0: 0, 1: 0}, {}, ParameterError, "nobody to predict"),
         (HALF, {"targets": [1, 999]}, UnknownNodeError, "999"),
         (HALF, {"targets": [0]}, ParameterError, "1 target has a label already, for example 0"),
-        (HALF, {"targets": []}, ParameterError, "nobody to predict"),
+        (HALF, {"targets": []}, ParameterError, "targets must name at least one"),
         (HALF, {"targets": "abc"}, ParameterError, "targets must be a list"),
         (HALF, {"features": np.ones((2, 2))}, ParameterError, "features must have one row"),
         (HALF, {"prior": np.ones((300, 3))}, ParameterError, "each of the 2 classes"),

@@ -131,12 +131,14 @@ def classifier(
             raise ParameterError(f"targets must be a list of node ids, got {targets!r}")
         targeted = np.zeros(len(nodes), dtype=bool)
         targeted[nodes.indices(targets)] = True
+        if not targeted.any():
+            raise ParameterError("targets must name at least one node, got none")
         if (overlap := targeted & node_labels.labelled).any():
             raise ParameterError(
                 f"{counted(int(overlap.sum()), 'target', 'have')} a label already, for example "
                 f"{nodes[int(overlap.argmax())]!r}: name nodes without one"
             )
-    if not (~node_labels.labelled if targeted is None else targeted).any():
+    elif node_labels.labelled.all():
         raise ParameterError("every node has a label: there is nobody to predict")
     return NodeClasses(
         epsilon=epsilon,
