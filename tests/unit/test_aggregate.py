@@ -171,6 +171,7 @@ def test_an_audit_is_consistent_and_conclusive():
         ({999: 1}, {}, UnknownNodeError, "999"),
         ({1: float("nan")}, {}, ParameterError, "finite"),
         (VALUES, {"bound": 0}, ParameterError, "bound must be"),
+        (None, {"bound": float("nan")}, ParameterError, "bound must be"),
         (VALUES, {"columns": ["a"]}, ParameterError, "names 1 columns, values have 3"),
         (VALUES, {"columns": "abc"}, ParameterError, "a list of names"),
         (VALUES, {"columns": ["a", "a", "b"]}, ParameterError, "names of their own"),

@@ -104,7 +104,7 @@ def aggregation(
 
     The mechanism can be priced (`edgeveil.price`) and audited.
     """
-    directions = 2 if graph.directed else 1
+    directions, norm = 2 if graph.directed else 1, positive("bound", bound)
     if values is None:
         if columns is not None:
             raise ParameterError("columns are names of values: give values=, or dimension=")
@@ -114,7 +114,6 @@ def aggregation(
         )
     if dimension is not None:
         raise ParameterError("dimension is for rows without values: leave it out")
-    norm = positive("bound", bound)
     table, names = _table_of(values, graph.nodes)
     if columns is not None:
         table, names = _chosen(table, names, columns)
