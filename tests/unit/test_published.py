@@ -97,3 +97,11 @@ def test_subclass_with_other_rows_publishes_nothing(ledger):
 
     with pytest.raises(ParameterError, match="sources are missing"):
         ev.release(GRAPH, Halved(epsilon=1.0))
+
+
+def test_graph_without_nodes_is_refused_before_a_charge(ledger):
+    """Its first node is asked for, to be charged for everybody."""
+    nobody = ev.Graph.from_edges([], [], ev.NodeSet.range(0))
+    with pytest.raises(ParameterError, match="the graph has no nodes"):
+        ev.aggregate(nobody, epsilon=1.0, ledger=ledger)
+    assert ledger.charges() == []

@@ -233,6 +233,8 @@ def checked(
     given = check_options(options)
     given["lists"] = _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
+    if not graph.n_nodes:
+        raise ParameterError("the graph has no nodes, so there is nothing to release")
     for_everybody = sources is None and publishes(mechanism)
     if for_everybody:
         check_published(mechanism)
