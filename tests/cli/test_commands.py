@@ -148,6 +148,8 @@ def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
     ask = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
     done = run("ledger backup f.ledger old.ledger")
     assert done.returncode == 0
+    misspelt = run(f"ledger verify f.ledger --known-head {done.stdout.strip()[:-1]}")
+    assert (misspelt.returncode, "--known-head takes the 64" in misspelt.stderr) == (2, True)
     assert run(f"ledger verify f.ledger --known-head {done.stdout.strip()}").returncode == 0
     run(ask)
     os.replace(folder / "old.ledger", folder / "f.ledger")
@@ -156,6 +158,8 @@ def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
         assert refused.returncode == 1
         assert "restored from an older copy" in refused.stderr
     assert run("ledger backup f.ledger follows.csv").returncode == 1
+    again = run("ledger backup f.ledger new.ledger")
+    assert f"ledger alone. Copy {folder / 'f.ledger.artifacts'}, too." in again.stderr
 
 
 def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):

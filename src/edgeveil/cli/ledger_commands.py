@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import redirect_stdout
 from functools import partial
@@ -312,8 +313,22 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
     )
 
 
+def _check_head(head: str) -> None:
+    """A misspelt head is not a ledger that was rewritten."""
+    if not re.fullmatch("[0-9a-f]{64}", head):
+        raise ParameterError(
+            "--known-head takes the 64 digits that edgeveil ledger verify or backup printed, "
+            f"got {head!r}"
+        )
+
+
 @ledger.command
-def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
+def verify(
+    location: LedgerPlace,
+    /,
+    *,
+    known_head: Annotated[str | None, checked(_check_head)] = None,
+) -> None:
     """Check that no entry of the ledger was changed, and print its head.
 
     Example: edgeveil ledger verify follows.ledger
@@ -340,6 +355,8 @@ def backup(location: LedgerPlace, copy: Path, /) -> None:
     copy
         A new file. Use it only if the ledger is lost: never use both.
     """
-    head = ev.Ledger.open(location).backup(copy)
-    sys.stdout.write(f"{head}\n")
-    say(f"{copy} is a whole copy; the released files are not in it: copy their folder, too")
+    opened = ev.Ledger.open(location)
+    sys.stdout.write(f"{opened.backup(copy)}\n")
+    beside = (opened.folder, Path(f"{opened.location}.series"))
+    others = " and ".join(str(folder) for folder in beside if folder.exists())
+    say(f"{copy} is a whole copy of the ledger alone." + f" Copy {others}, too." * bool(others))
