@@ -16,12 +16,12 @@ from edgeveil.cli.compiling import announce_compilation
 
 SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
 RANK = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]  # few loops
-# Runs a command, and prints for which types of arguments there is machine code of each loop then.
+# Runs commands, and prints for which types of arguments there is machine code of each loop then.
 LOOPS = """
 import importlib, json, sys
 from edgeveil._internal import loops as _loops
 from edgeveil.cli.app import main
-assert main(sys.argv[1:]) == 0
+assert not any([main(words) for words in json.loads(sys.argv[1])])
 from numba.extending import is_jitted
 loops = {}
 for file in _loops.loop_files():
@@ -51,18 +51,17 @@ def process(folder):
 def test_warmup_needs_every_loop_as_commands_need_it(process):
     """So it compiles all of them: whatever a call needs and is not kept yet is compiled."""
 
-    def loops(*words: str) -> dict[str, list[str]]:
-        done = process("-c", LOOPS, *words)
+    def loops(*commands: list[str]) -> dict[str, list[str]]:
+        done = process("-c", LOOPS, json.dumps(commands))
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
-    warm = loops("warmup")
+    warm = loops(["warmup"])
     assert len(warm) > 15
     assert [name for name, types in warm.items() if not types] == []
-    for words in (SUGGEST, [*SUGGEST, "--directed", "keep"], RANK):
-        used = loops(*words)
-        assert any(used.values())
-        assert {name for name, types in used.items() if not set(types) <= set(warm[name])} == set()
+    used = loops(SUGGEST, [*SUGGEST, "--directed", "keep"], RANK)
+    assert sum(map(bool, used.values())) > 5
+    assert {name for name, types in used.items() if not set(types) <= set(warm[name])} == set()
 
 
 def test_warmup_says_how_many_loops_it_compiled(run, monkeypatch):
