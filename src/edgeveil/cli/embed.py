@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.cli import options
-from edgeveil.cli.options import checked, required_epsilon
+from edgeveil.cli.options import checked
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
 
@@ -61,8 +61,6 @@ def embed(
 
     if mechanism is not None and dim == "nodes":
         raise ParameterError("--dim nodes is for the own list: leave --mechanism out")
-    if mechanism is None and parameters.model == "public":
-        required_epsilon(epsilon)
     asked = chosen_mechanism(
         mechanism, "embeddings", parameters, epsilon=epsilon, dimension=dim
     ) or default_embedding(epsilon, parameters.model, dim)

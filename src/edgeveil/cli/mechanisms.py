@@ -135,10 +135,15 @@ def _loaded(place: str) -> type[Mechanism]:
 def chosen_mechanism(
     name: str | None, output: OutputKind, parameters: Parameters, **options: Any
 ) -> Mechanism | None:
-    """The mechanism that --mechanism names; None if the library is to choose."""
+    """The mechanism that --mechanism names; None if the library is to choose.
+
+    ParameterError if what it is to choose needs an epsilon: all but the own list, which is free.
+    """
     if name is not None:
         return make_mechanism(name, output, **options, **parameters.given())
     refuse_parameters(replace(parameters, model=None))
+    if output == "scores" or parameters.model == "public":
+        required_epsilon(options["epsilon"])
     return None
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from edgeveil.cli import options
-from edgeveil.cli.options import required_epsilon
 from edgeveil.errors import ParameterError
 
 
@@ -63,8 +62,6 @@ def rank(
     if out is not None and (leave_out_source or leave_out_neighbours or candidates is not None):
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     asked = chosen_mechanism(mechanism, "scores", parameters, epsilon=epsilon)
-    if asked is None:
-        required_epsilon(epsilon)
     check_left_out(parameters.model, neighbours=leave_out_neighbours)
 
     run = Run.of(releasing, out, *TABLES, inputs=(graph, sources, candidates))
