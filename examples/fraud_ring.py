@@ -12,8 +12,8 @@ the banks: the *features*) says a little; whom it pays says much more.
   by were flagged and cleared, with noise. Whoever has them may train any model and hand it out.
 
 Both protect payments, and nothing else. Flags, features and who was looked into are used as they
-are, and none of them was computed from the payments: then the guarantee would not hold. Finding a
-ring is no leak: a ring is many payments, and epsilon protects each single one.
+are, and none of them was computed from the payments: otherwise the guarantee would not hold.
+Finding a ring is no leak: a ring is many payments, and epsilon protects each single one.
 
     python examples/fraud_ring.py       (needs scikit-learn)
 """

@@ -38,7 +38,7 @@ def classify(
     every edge is protected with epsilon in all, whatever the number of nodes. **Labels and features
     are not protected**: predictions are made from them. Neither they, nor `prior`, nor who is
     labelled or asked for may come from the edges (no degrees, no PageRank, no embedding of this
-    graph): then the guarantee would not hold.
+    graph): otherwise the guarantee would not hold.
 
     Parameters
     ----------
