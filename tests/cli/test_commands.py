@@ -351,6 +351,11 @@ def test_audit_of_predictions_uses_an_example(folder, run):
     assert done.stdout.endswith("consistent\n")
 
 
+def test_audit_of_predictions_refuses_parameters(folder, run):
+    done = run("audit node-classes --epsilon 2 --set seed=3")
+    assert (done.returncode, "give --epsilon alone" in done.stderr) == (2, True)
+
+
 def test_audit_prints_its_verdict(folder, run):
     done = run("audit own-neighbours --trials 100 --confidence 0.9999999")
     assert done.returncode == 0

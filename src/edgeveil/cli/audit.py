@@ -9,7 +9,7 @@ import edgeveil as ev
 from edgeveil.cli import options
 from edgeveil.cli.options import WHICH_MECHANISM, option
 from edgeveil.cli.output import counting, print_table
-from edgeveil.errors import EdgeveilError
+from edgeveil.errors import EdgeveilError, ParameterError
 
 _COLUMNS = ("claimed", "exact_loss", "lower_bound", "confidence", "verdict_bound", "trials")
 
@@ -46,6 +46,8 @@ def audit(
     if epsilon is None and "epsilon" in fields_of(kind):
         epsilon = 1.0
     if kind in DATA_MECHANISMS:
+        if parameters != options.PARAMETERS:
+            raise ParameterError(f"{kind.name} is audited on an example: give --epsilon alone")
         chosen: Mechanism = NodeClasses.example(epsilon=1.0 if epsilon is None else epsilon)
     else:
         chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
