@@ -103,3 +103,12 @@ def test_rank_has_uncertainty_except_for_edge_flipping(tmp_path):
 def test_option_that_does_not_exist_is_refused_by_its_name(call, option):
     with pytest.raises(TypeError, match=f"there is no option {option}"):
         call(GRAPH, SOURCE, epsilon=1.0, **{option: 3})
+
+
+@pytest.mark.parametrize("one", [7, "7"])
+@pytest.mark.parametrize(
+    ("call", "option"), [(rank, "without"), (rank, "candidates"), (suggest, "candidates")]
+)
+def test_single_id_where_several_are_listed_is_refused(call, option, one):
+    with pytest.raises(ParameterError, match=f"{option} must be a list of node ids, got {one!r}"):
+        call(GRAPH, SOURCE, epsilon=1.0, **{option: one})

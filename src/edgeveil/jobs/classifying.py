@@ -16,7 +16,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.node_tables import read_features, read_labels, read_prior, with_file
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.job import release
-from edgeveil.jobs.request import Options, graph_of
+from edgeveil.jobs.request import Options, check_listed, graph_of
 from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.results.predictions import Predictions
 
@@ -127,8 +127,7 @@ def classifier(
         raise ParameterError("give features or prior, not both")
     targeted = None
     if targets is not None:
-        if isinstance(targets, str) or not isinstance(targets, Iterable):
-            raise ParameterError(f"targets must be a list of node ids, got {targets!r}")
+        check_listed("targets", targets)
         targeted = np.zeros(len(nodes), dtype=bool)
         targeted[nodes.indices(targets)] = True
         if not targeted.any():

@@ -11,7 +11,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.choice import mechanism_for_scores
 from edgeveil.jobs.job import release
-from edgeveil.jobs.request import Options, graph_of
+from edgeveil.jobs.request import Options, check_listed, graph_of
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.results.release import Release
 
@@ -82,12 +82,14 @@ def rank(
     graph = graph_of(graph)
     chosen = mechanism_for_scores(graph, mechanism, epsilon, model)
     # Look up all ids before the charge: an unknown id must not charge anybody.
+    check_listed("without", without)
     left_out = [
         *without,
         *known_to(graph, chosen, source, itself=leave_out_source, neighbours=leave_out_neighbours),
     ]
     graph.nodes.indices(left_out)
     if candidates is not None:
+        check_listed("candidates", candidates)
         candidates = list(candidates)
         graph.nodes.indices(candidates)
     scores = release(graph, chosen, [source], **options)

@@ -246,8 +246,7 @@ def checked(
         )
     elif mechanism.output == "predictions":
         raise ParameterError("predictions are for everybody at once: call edgeveil.classify")
-    if isinstance(sources, str) or not isinstance(sources, Iterable):
-        raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
+    check_listed("sources", sources)
     indices = graph.nodes.indices(sources)
     _, first = np.unique(indices, return_index=True)  # repeats are dropped
     listed = indices[np.sort(first)]
@@ -296,6 +295,7 @@ def candidates_of(
     """Who may be suggested, and to whom not; None if there is no restriction."""
     among = None
     if candidates is not None:
+        check_listed("candidates", candidates)
         ids = list(candidates)
         if not ids:
             raise ParameterError("candidates must name at least one node, got none")
@@ -304,6 +304,12 @@ def candidates_of(
         return None
     pairs, _ = excluded_pairs(read_exclusions(exclude or ()), nodes)
     return Candidates(among, pairs)
+
+
+def check_listed(name: str, ids: object) -> None:
+    """Refuse (ParameterError) a single id where several are listed: its letters would be ids."""
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise ParameterError(f"{name} must be a list of node ids, got {ids!r}")
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.choice import mechanism_for_lists
 from edgeveil.jobs.job import ReleaseJob, prepare
-from edgeveil.jobs.request import Options, check_options, graph_of
+from edgeveil.jobs.request import Options, check_listed, check_options, graph_of
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.results.suggestions import Suggestions
@@ -113,7 +113,9 @@ def prepare_lists(
     ledger, label = given.get("ledger"), given.get("label", "")
     # Each is used twice: an iterator would be empty the second time
     listed = None if members is None else list(members)
-    candidates = None if candidates is None else list(candidates)
+    if candidates is not None:
+        check_listed("candidates", candidates)
+        candidates = list(candidates)
     exclude = None if exclude is None else read_exclusions(exclude)
     if ledger is not None and isinstance(mechanism, Suggest):
         from_series = read_series_lists(
