@@ -36,10 +36,10 @@ from edgeveil.mechanisms.node_classes import NodeClasses
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
 from experiments import classification_peers as peers
-from experiments._classification import Study
 from experiments.baselines import PAPER_FLOW
 from experiments.cells import Cells
 from experiments.classifier import f1_scores
+from experiments.embedding_study import Study
 from experiments.figures import BLACK, BLUE, GREEN, GREY, LARGE, ORANGE, PINK, VERMILION, select
 from experiments.flipped_walk import all_pairs
 

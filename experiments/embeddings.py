@@ -23,7 +23,9 @@ from edgeveil.evaluation.measurements import Result
 from edgeveil.graph.datasets import LabelledGraph, social_network
 from edgeveil.mechanisms import OwnListEmbedding
 from edgeveil.mechanisms.run import rows_of
-from experiments._classification import (
+from experiments.baselines import PAPER_FLOW
+from experiments.cells import Cells
+from experiments.embedding_study import (
     Embeddings,
     Matrix,
     Score,
@@ -32,8 +34,6 @@ from experiments._classification import (
     measure_studies,
     unit_length,
 )
-from experiments.baselines import PAPER_FLOW
-from experiments.cells import Cells
 from experiments.figures import BLACK, GREEN, GREY, ORANGE, legend_below, select
 
 if TYPE_CHECKING:

@@ -35,7 +35,10 @@ from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.mechanisms.run import shared_part
-from experiments._classification import (
+from experiments.baselines import PAPER_FLOW
+from experiments.cells import Cells
+from experiments.classifier import random_embedding
+from experiments.embedding_study import (
     Matrix,
     Score,
     Study,
@@ -43,9 +46,6 @@ from experiments._classification import (
     percent,
     unit_length,
 )
-from experiments.baselines import PAPER_FLOW
-from experiments.cells import Cells
-from experiments.classifier import random_embedding
 from experiments.figures import (
     BLACK,
     BLUE,

@@ -164,7 +164,7 @@ def test_loops_that_cannot_be_kept_are_compiled_all_the_same(copy):
 
 
 def test_numba_without_a_loop_cache_still_compiles(copy):
-    """Whose parts that `_loop_cache` builds on are gone, or that was told to look elsewhere."""
+    """Whose parts that `loop_cache` builds on are gone, or that was told to look elsewhere."""
     gone = "import sys; sys.modules['edgeveil._internal.loop_cache'] = None;"
     assert copy.run(gone + CALL) == "20 0"
     assert not [file for folder in copy.folders() for file in folder.rglob("*.nb?")]
