@@ -182,8 +182,8 @@ def forget(
     """Erase the ids and all edges of members who have left.
 
     Members of the latest snapshot cannot be forgotten. A member who comes back is
-    a new member, and is charged again; others are not asked about its edges again
-    until the series is renewed. What stays: the id in the ledger, in lists, in the
+    a new member, and is charged again; its edges do not count for others until the
+    series is renewed. What stays: the id in the ledger, in lists, in the
     files that snapshots were read from, and in backups; and in the history a keyed
     hash of it until the renewal, by which somebody who comes back is known.
     Example: edgeveil history forget friends.history alice

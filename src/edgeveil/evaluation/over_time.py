@@ -67,7 +67,7 @@ def born_until(graph: Graph, snapshot: int) -> Graph:
 
 
 def _in_both_directions(graph: Graph) -> Graph:
-    """The graph in which edges that others are not asked about are unknown in both rows."""
+    """The graph in which edges that do not count for others are unknown in both rows."""
     if graph.directed or graph.first_seen is None:
         return graph
     rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)

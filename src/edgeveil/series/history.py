@@ -274,7 +274,7 @@ class History:
         """When the edges of a node were first seen, in the order of ``graph.neighbours(index)``.
 
         An edge to a member who was forgotten and has returned has 65,535 (`UNKNOWN`) until the
-        history starts anew: it is not asked about again. That member's own row has the number.
+        history starts anew: it does not count again. That member's own row has the number.
         """
         assert self.graph.first_seen is not None
         return self.graph.first_seen[slice(*self.graph.indptr[index : index + 2].tolist())]
@@ -440,7 +440,7 @@ class History:
         """Erase all edges, and the ids, of members who have left.
 
         Their indices stay, without an edge, and are never reused: a member who comes back is a
-        new node, and until the history starts anew nobody else is asked about its edges again. To
+        new node, and until the history starts anew its edges do not count for anybody else. To
         know that somebody comes back, a hash of the id is kept, and beside it the key: whoever has
         the folder can test a guess. The old files are removed. This does not reach processes that
         have the history open, traces on the disk, backups, the files that snapshots were read

@@ -48,8 +48,8 @@ class Merge:
     number : int
         Number of the snapshot, in which new edges are first seen.
     returned : indices
-        Members who were forgotten before. An edge to one of them gets no number: nobody else is
-        asked about it again.
+        Members who were forgotten before. An edge to one of them gets no number: it does
+        not count for anybody else.
     """
 
     def __init__(

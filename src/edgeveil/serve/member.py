@@ -253,7 +253,7 @@ def _protection(lists: SeriesLists, member: str) -> dict[str, Any]:
         "words": _words_of_page(nouns),
         "in_full": (
             f"All lists of the series together: {lists.guarantee} The same holds for connections "
-            "of somebody who was forgotten and has come back: you are not asked about them again."
+            "of somebody who was forgotten and has come back: they do not count for you again."
         ),
     }
 
