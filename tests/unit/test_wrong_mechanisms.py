@@ -11,8 +11,9 @@ import pytest
 import edgeveil as ev
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.mechanisms import MECHANISMS, DPEmbeddingSparse
-from edgeveil.mechanisms.base import Mechanism, OnceForAll, guarantee_of, laplace_statistic
+from edgeveil.mechanisms.base import Mechanism, OnceForAll, laplace_statistic
 from edgeveil.mechanisms.capped_flow import embedding_noise
+from edgeveil.mechanisms.requirements import guarantee_of
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource, calibrate, calibrate_whole
 from edgeveil.privacy.statistic import Bits, Statistic, randomise, randomise_bound

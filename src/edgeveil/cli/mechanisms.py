@@ -109,7 +109,8 @@ def _announced() -> dict[str, str]:
 
 def _loaded(place: str) -> type[Mechanism]:
     """The class at ``package.module:Class``; files of the working folder are found as well."""
-    from edgeveil.mechanisms.base import Mechanism, missing_parts
+    from edgeveil.mechanisms.base import Mechanism
+    from edgeveil.mechanisms.requirements import missing_parts
 
     module, _, name = place.partition(":")
     if not module or not name:

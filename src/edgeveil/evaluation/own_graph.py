@@ -27,7 +27,8 @@ from edgeveil.evaluation.measurements import Result, draw_panels
 from edgeveil.evaluation.over_time import measure_history
 from edgeveil.graph.graph import Graph
 from edgeveil.jobs.request import graph_of
-from edgeveil.mechanisms.base import Mechanism, check_mechanism
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.requirements import check_mechanism
 from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.series.history import History
 

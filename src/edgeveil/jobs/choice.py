@@ -17,10 +17,11 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import DATA_MECHANISMS, MECHANISMS
 from edgeveil.mechanisms.aggregation import Aggregation
-from edgeveil.mechanisms.base import Mechanism, check_mechanism, check_model
+from edgeveil.mechanisms.base import Mechanism, check_model
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.own_list import OwnListEmbedding
+from edgeveil.mechanisms.requirements import check_mechanism
 from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 from edgeveil.privacy.epsilon import check_epsilon
 

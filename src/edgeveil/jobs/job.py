@@ -20,9 +20,10 @@ from edgeveil.graph.nodes import NodeId
 from edgeveil.jobs.drawing import ChargedRows, FreshRows, RowBuffer
 from edgeveil.jobs.request import Progress, ReleaseOptions, ReleaseRequest, checked, graph_of
 from edgeveil.ledger import Ledger, Price
-from edgeveil.mechanisms.base import Mechanism, check_mechanism, publishes
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.mechanisms.node_classes import NodeClasses
+from edgeveil.mechanisms.requirements import check_mechanism, publishes
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.results.predictions import Predictions
 from edgeveil.results.release import Release

@@ -29,7 +29,8 @@ from edgeveil._internal.loops import digest_of_files, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Mechanism, is_ours
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.requirements import is_ours
 from edgeveil.privacy.noise import NoiseSource
 
 # Modules that released values depend on; not readers of files, commands, reports, audits.

@@ -24,8 +24,8 @@ from edgeveil.graph.read import read_graph
 from edgeveil.jobs.keys import code_of, describe, parameters_of
 from edgeveil.jobs.tasks import Engine, ListOptions, Local, Task
 from edgeveil.ledger import Campaign, Ledger, Price
-from edgeveil.mechanisms.base import (
-    Mechanism,
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.requirements import (
     check_directions,
     check_mechanism,
     check_published,

@@ -21,15 +21,9 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.estimate.rows import LocalViews
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import (
-    CLAIM_ROUNDING,
-    Mechanism,
-    Statistics,
-    check_directions,
-    is_ours,
-    local_views,
-)
+from edgeveil.mechanisms.base import Mechanism, Statistics, local_views
 from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.mechanisms.requirements import CLAIM_ROUNDING, check_directions, is_ours
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.loss import largest_loss

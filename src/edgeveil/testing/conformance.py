@@ -30,18 +30,14 @@ from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.jobs.keys import parameters_of
-from edgeveil.mechanisms.base import (
-    LocalViews,
-    Mechanism,
-    Rows,
-    Statistics,
+from edgeveil.mechanisms.base import LocalViews, Mechanism, Rows, Statistics, local_views
+from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
+from edgeveil.mechanisms.requirements import (
     check_mechanism,
     check_published,
     guarantee_of,
-    local_views,
     publishes,
 )
-from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import answer_all, groups_of, make_rows, rows_of, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise

@@ -19,8 +19,9 @@ from edgeveil._internal.checks import check_int
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
-from edgeveil.mechanisms.base import Mechanism, Rows, check_mechanism
+from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.mechanisms.requirements import check_mechanism
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.testing.guessing import fit_guesser

@@ -10,8 +10,9 @@ import pytest
 
 from edgeveil.errors import ParameterError
 from edgeveil.jobs import release
-from edgeveil.mechanisms.base import Mechanism, OnceForAll, check_mechanism, laplace_statistic
+from edgeveil.mechanisms.base import Mechanism, OnceForAll, laplace_statistic
 from edgeveil.mechanisms.hard_pairs import wedge
+from edgeveil.mechanisms.requirements import check_mechanism
 from edgeveil.privacy.noise import NoiseSource
 
 

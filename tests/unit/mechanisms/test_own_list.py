@@ -13,7 +13,7 @@ from edgeveil.estimate.hashing import hash_nodes
 from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, OwnListEmbedding, OwnNeighbours
-from edgeveil.mechanisms.base import check_mechanism
+from edgeveil.mechanisms.requirements import check_mechanism
 from tests.seam import run
 from tests.strategies import graphs_with_source
 
