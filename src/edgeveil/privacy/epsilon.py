@@ -8,6 +8,7 @@ prints as.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from edgeveil._internal.checks import positive
 
@@ -17,6 +18,7 @@ def check_epsilon(epsilon: float) -> float:
     return positive("epsilon", epsilon)
 
 
+@lru_cache(maxsize=1024, typed=True)  # a release asks thirty times, for two numbers
 def exact_epsilon(epsilon: float) -> Fraction:
     """The decimal number that `epsilon` prints as.
 
