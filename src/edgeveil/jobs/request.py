@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, TypedDict
 
 import numpy as np
@@ -199,7 +199,7 @@ class ReleaseRequest:
         }
         return Campaign(
             identity=describe(self.mechanism),
-            guarantee=partial(guarantee_of, self.mechanism),
+            guarantee=cache(partial(guarantee_of, self.mechanism)),  # priced, and charged
             label=self.label,
             fingerprint=self.graph.fingerprint,
             code=code_of(self.mechanism),
