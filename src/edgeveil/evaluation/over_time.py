@@ -1,11 +1,11 @@
 """Hits over time: what a series of lists finds, snapshot by snapshot.
 
 A tenth of the edges is hidden from all snapshots of a history. Lists are made as `refresh` makes
-them, from the same windows, memory and rule, but without a ledger and with seeded noise; at some
-snapshots the hidden friends on them are counted. The series is compared with popularity by true
-degrees, and with "base only": one list with all of epsilon at the first snapshot (for members that
-join later, when they have their first friend), from which only new friends are removed. For the
-curator only.
+them, by the same step (`series.windows`) and rule, but without a ledger and with seeded noise; at
+some snapshots the hidden friends on them are counted. The series is compared with popularity by
+true degrees, and with "base only": one list with all of epsilon at the first snapshot (for members
+that join later, when they have their first friend), from which only new friends are removed. For
+the curator only.
 """
 
 from __future__ import annotations

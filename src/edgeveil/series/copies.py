@@ -31,40 +31,25 @@ def note_work(ledger: Ledger, history: History, series: str, until: int) -> None
     write_note(history.path / NOTE, {"series": series, "until": until, "entry": entry})
 
 
-def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: str) -> None:
-    """Refuse a folder of another ledger or label, before anything in it is changed.
+def check_copies(
+    ledger: Ledger, place: SeriesFolder, history: History, label: str, series: str | None
+) -> None:
+    """Refuse, before anything is changed, unless ledger, history and state belong together.
+
+    `series` is the key of the label's series in the ledger; None if a new one starts.
 
     Raises
     ------
     LedgerError
-        If the ledger lacks an entry that the folder was refreshed with.
+        If one of them is of another series, or an older copy.
     ParameterError
-        If the series in it has another label.
+        If the folder holds the series of another label.
     """
-    manifest, noted = place.manifest() or SeriesManifest(""), _noted(history)
-    for entry in (manifest.entry, noted.entry):  # also if the series was renewed since
-        if entry[0] and ledger.entry(entry[0]) != entry:
-            raise LedgerError(
-                f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
-                "another ledger, or was restored from an older copy. Windows drawn since then must "
-                "not be drawn again: restore the newer ledger"
-            )
-    pending = place.pending()
-    series = {manifest.series, *([pending.series] if pending else [])}
-    labels = {plain_label(entry.label) for entry in ledger.charges() if entry.campaign in series}
-    if labels - {plain_label(label)}:
-        raise ParameterError(f"{place.path} holds the series of another label")
-
-
-def check_copies(ledger: Ledger, place: SeriesFolder, history: History, series: str) -> None:
-    """Refuse to go on with the series of this key in the ledger, unless all copies are the newest.
-
-    Raises
-    ------
-    LedgerError
-        If ledger, history and state do not match. Call `check_folder` first.
-    """
-    manifest, pending, noted = place.manifest_of(series), place.pending_of(series), _noted(history)
+    noted = _noted(history)
+    _check_folder(ledger, place, noted, label)
+    if series is None:
+        return
+    manifest, pending = place.manifest_of(series), place.pending_of(series)
     begun = pending.until if pending else 0
     states = [state for state in (manifest, pending) if state and state.until]
     if 0 < begun < manifest.until or any(
@@ -80,6 +65,22 @@ def check_copies(ledger: Ledger, place: SeriesFolder, history: History, series: 
             "and it does not know. Restore the newer copy, or renew"
         )
     _check_windows(ledger, place, history, manifest, begun)
+
+
+def _check_folder(ledger: Ledger, place: SeriesFolder, noted: SeriesManifest, label: str) -> None:
+    """Refuse a folder of another ledger or label; also if its series was renewed since."""
+    manifest, pending = place.manifest() or SeriesManifest(""), place.pending()
+    for entry in (manifest.entry, noted.entry):
+        if entry[0] and ledger.entry(entry[0]) != entry:
+            raise LedgerError(
+                f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
+                "another ledger, or was restored from an older copy. Windows drawn since then must "
+                "not be drawn again: restore the newer ledger"
+            )
+    series = {manifest.series, *([pending.series] if pending else [])}
+    labels = {plain_label(entry.label) for entry in ledger.charges() if entry.campaign in series}
+    if labels - {plain_label(label)}:
+        raise ParameterError(f"{place.path} holds the series of another label")
 
 
 def _check_windows(

@@ -25,7 +25,7 @@ from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.generations import SERIES
 from edgeveil.mechanisms.member_lists import Suggest
 from edgeveil.series.campaign import names_of, series_campaign, series_folder, series_to_refresh
-from edgeveil.series.copies import check_copies, check_folder, token_of
+from edgeveil.series.copies import check_copies, token_of
 from edgeveil.series.history import History, as_date, check_node_list
 from edgeveil.series.joining import joining
 from edgeveil.series.lost_edges import MOST_LOSS, check_loss
@@ -236,13 +236,11 @@ class RefreshJob:
             current = series_to_refresh(ledger, label, place.path, self.mechanism)
             history = current.history if current else place.history()
             history = history or History.create(place.path / "history")
-            check_folder(ledger, place, history, label)
-            pending = finished = None
-            if current is not None:
-                check_copies(ledger, place, history, current.manifest.series)
-                pending = place.pending_of(current.manifest.series)
+            series = current.manifest.series if current else None
+            check_copies(ledger, place, history, label, series)
             check_node_list(history.graph, allowed=self.nodes_from_edges)
             check_loss(history, self.graph, self.most_loss)
+            finished, pending = None, place.pending_of(series) if series else None
             if pending is not None:
                 # First finish the interrupted refresh: the history has what it needs.
                 finished = self._steps(place, history, generation, pending.until).run()

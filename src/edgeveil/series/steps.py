@@ -16,8 +16,9 @@ That is what all of these are for:
     pending.json              the snapshot that is worked on, from before the first charge until all
                               secrets are erased; it is there only if a refresh was interrupted
 
-`RefreshJob.run` compares ledger, history and state, and merges the graph into the history. Then
-come the steps. Each is on the disk before the next one begins:
+`RefreshJob.run` compares ledger, history and state, and merges the graph into the history (if a
+series starts, edges that have ended then become former friends). The steps come next. Each is on
+the disk before the one after it begins, 4 and 5 for 65,536 nodes at a time:
 
     1  pending.json, refreshed.json    the snapshot is being worked on
     2  ledger.charge                   newcomers, once for the series (`joining`)
@@ -31,7 +32,8 @@ come the steps. Each is on the disk before the next one begins:
 After an interruption the next refresh finishes the snapshot of pending.json before it goes on to
 its own. Before step 6 it repeats everything: who was charged stays charged, recorded windows are
 drawn whoever is due now, and from the same secrets the noise is the same. After step 6 it finds
-the windows in the state, and only erases their secrets.
+the windows in the state, and only erases their secrets. In the ledger a window is a row of its
+snapshot and its member, so there is never a second secret for it.
 
 If one part was put back from a backup, the others know more than it does: the ledger's entries and
 windows, the tokens of snapshots, and refreshed.json are compared (`copies`), and the refresh is

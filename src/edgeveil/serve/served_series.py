@@ -31,7 +31,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.transactions import UnusableError
 from edgeveil.results.nouns import FRIENDS, Nouns
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
-from edgeveil.series.copies import check_copies, check_folder
+from edgeveil.series.copies import check_copies
 from edgeveil.serve.answers import check_price, error_text
 from edgeveil.serve.choices import Choices
 from edgeveil.serve.list_files import RESERVE, ListStore, kept_lists, path_of, render, shown
@@ -202,8 +202,9 @@ class SeriesLists:
             try:
                 now = now or current_series(self.ledger, self.label, self._folder)
                 if now is not None:
-                    check_folder(self.ledger, now.place, now.history, self.label)
-                    check_copies(self.ledger, now.place, now.history, now.manifest.series)
+                    check_copies(
+                        self.ledger, now.place, now.history, self.label, now.manifest.series
+                    )
                 return now
             except EdgeveilError:
                 if self._files() == files:

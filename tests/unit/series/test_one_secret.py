@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +21,9 @@ from edgeveil.mechanisms.member_lists import Suggest, SuggestWindow
 from edgeveil.mechanisms.run import make_rows, shared_numbers
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Bits, Statistic, Tail
-from edgeveil.series import WindowRule, steps
+from edgeveil.series import WindowRule, copies, steps
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
 
-refreshing = sys.modules["edgeveil.series.refreshing"]
 SECRET = bytes(range(32))
 PATIENT = WindowRule(first=50, patience=50)  # no window is due
 BORN = replace(graph(RING), first_seen=np.ones(16, np.uint16))
@@ -175,7 +173,7 @@ def test_a_ledger_from_inside_the_first_refresh_is_refused(weeks, monkeypatch):
     weeks.ledger = Ledger.open(weeks.ledger.location)
     with pytest.raises(LedgerError, match="restored from an older copy"):
         weeks.refresh(RING + CHORDS, rule=PATIENT)
-    monkeypatch.setattr(refreshing, "check_folder", lambda *_: None)  # a second check
+    monkeypatch.setattr(copies, "_check_folder", lambda *_: None)  # a second check
     with pytest.raises(LedgerError, match="belong to its first snapshot"):
         weeks.refresh(RING + CHORDS, rule=PATIENT, date="2026-02-01")
 
@@ -189,7 +187,7 @@ def test_degrees_on_another_graph_do_not_differ_by_the_degrees(weeks, monkeypatc
         path.unlink()
     shutil.copy(copied, weeks.ledger.location)
     weeks.ledger = Ledger.open(weeks.ledger.location)
-    monkeypatch.setattr(refreshing, "check_folder", lambda *_: None)
+    monkeypatch.setattr(copies, "_check_folder", lambda *_: None)
     monkeypatch.setattr(steps.Steps, "_check_degrees", lambda *_: None)
     weeks.refresh(RING + CHORDS, rule=PATIENT)
     assert not np.isclose(read_shared(file)[0].values - before, 2.0).any()

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
 from collections import Counter, defaultdict
 from itertools import product
 from types import SimpleNamespace
@@ -22,12 +21,11 @@ from edgeveil.errors import LedgerError
 from edgeveil.ledger import Batch, Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail
-from edgeveil.series import steps
+from edgeveil.series import copies, steps
 from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
 from tests.unit.series.test_attacks import CHORDS, RING, Weeks, check_drawn_once, graph
 
-refreshing = sys.modules["edgeveil.series.refreshing"]
 LATER = [*RING, *CHORDS, (0, 2)]
 EVER = SimpleNamespace(graph=graph(LATER), nodes=range(8))  # all edges that are ever there
 STEPS = [
@@ -168,6 +166,6 @@ def test_older_copy_from_any_step_is_refused_or_harmless(tmp_path, monkeypatch, 
 
 def test_control_unnoticed_older_copy_draws_again(tmp_path, monkeypatch, noised):
     """A control: without the check of the ledger's entry."""
-    monkeypatch.setattr(refreshing, "check_folder", lambda *_: None)
+    monkeypatch.setattr(copies, "_check_folder", lambda *_: None)
     with pytest.raises(AssertionError, match=r"float64.* <= "):
         restore_all(tmp_path, monkeypatch, noised, ("ledger", "artifacts", "state"))
