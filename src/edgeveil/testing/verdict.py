@@ -22,7 +22,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.requirements import check_mechanism
-from edgeveil.mechanisms.run import make_rows, shared_part
+from edgeveil.mechanisms.run import make_rows, shared_numbers, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.testing.guessing import fit_guesser
 from edgeveil.testing.worst_pairs import ROUNDING, loss_on, loss_share, worst_pair
@@ -218,7 +218,7 @@ def draw_rows(
     All of the mechanism's code runs in every trial; `report` is called with how many are done.
     """
     # With nothing shared, many releases for one source are many rows of one call.
-    batch = _BATCH if next(mechanism.shared(graph), None) is None else 1
+    batch = 1 if shared_numbers(mechanism, graph, None, enforce_claim=False) else _BATCH
     parts = []
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
