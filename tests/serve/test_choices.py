@@ -15,6 +15,7 @@ from edgeveil.errors import EdgeveilError
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.series.history import History
 from edgeveil.serve import choices as module
+from edgeveil.serve import served_series
 from edgeveil.serve.choices import Choices, TooMany
 from edgeveil.serve.rules import Rules
 from edgeveil.serve.served_series import SeriesLists
@@ -236,7 +237,10 @@ def test_files_of_rules_that_change_hold_without_a_restart(lists, network, tmp_p
     assert member not in names_of(served, first)
 
 
-def test_lists_follow_the_series_though_choices_cannot_be_read(lists, network, tmp_path):
+def test_lists_follow_the_series_though_choices_cannot_be_read(
+    lists, network, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(served_series, "_CHECK_EVERY_AFTER_ERROR", 0.1)
     served = lists()
     (tmp_path / "copies" / "choices.db").write_bytes(b"no database" * 1000)
     served.start()
