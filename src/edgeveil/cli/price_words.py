@@ -131,7 +131,7 @@ def print_refresh_price(price: RefreshPrice, ledger: str, style: Format) -> None
         would = f"{some_of(price.n_newcomers, price.n_members, 'member')} would be charged, once."
     say(f"Dry run: nothing was merged, charged or drawn. {would}")
     if price.n_left_out == price.n_members:
-        raise BudgetError("no member's budget allows a series")
+        raise BudgetError(f"no member's budget allows a series at epsilon = {price.epsilon:g}")
 
 
 def refresh_question(price: RefreshPrice, ledger: str) -> str:

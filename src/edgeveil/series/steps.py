@@ -197,7 +197,10 @@ class Steps:
         if shared is None:  # nobody was charged, so nothing is left to finish
             note_work(self.ledger, self.history, self.key, self.manifest.until)
             self.place.finish()
-            raise BudgetError("no member's budget allows a series: nothing was charged")
+            raise BudgetError(
+                "no member's budget allows a series at epsilon = "
+                f"{self.mechanism.epsilon:g}: nothing was charged"
+            )
         window = next_window(self.mechanism, self.state.last, self.number)
         # Drawn once for the series; nodes that joined later count with the lowest degree.
         degrees = released_degrees(stored_shared(window, self.history.graph, shared))

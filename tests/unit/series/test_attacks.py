@@ -800,7 +800,7 @@ def test_unsuitable_refresh_is_refused_before_it_begins(weeks):
         refresh(
             Graph.from_edges([0], [1], NodeSet.of(["a", "b\0"])), ledger=weeks.ledger, epsilon=1
         )
-    with pytest.raises(BudgetError, match="no member's budget"):
+    with pytest.raises(BudgetError, match="no member's budget allows a series at epsilon = "):
         weeks.refresh([], [])
     assert weeks.refresh(RING).n_lists == 8
 
