@@ -71,12 +71,12 @@ def _protects(kind: type[Mechanism]) -> str:
     claim = kind(**{name: example[name] for name in needed}).guarantee(2)
     if claim.model == "none":
         return "nothing"
-    elsewhere = "edges that do not touch the source"
+    elsewhere = "edges that do not touch the member"
     words = elsewhere if claim.model == "joint" else "every edge"
     if "model" in fields_of(kind):
         words = f"joint model: {elsewhere}; public model: every edge"
     if claim.model == "joint" and claim.epsilon == 0:
-        words += ", wholly"
+        words += ": no such edge is used"
     elif claim.collusion == "shared":
         words += "; also if members combine their lists"
     if claim.promise:
