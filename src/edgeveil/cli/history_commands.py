@@ -114,7 +114,8 @@ def add(
     Parameters
     ----------
     date
-        Date of the snapshot. It must be later than that of the last one.
+        Date of the snapshot, such as 2026-11-16 or 2026-11-16T04:00 (UTC). It must be later than
+        that of the last one.
     again
         Add a graph that is the same as the last snapshot, too.
     nodes_from_edges

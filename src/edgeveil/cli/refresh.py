@@ -56,8 +56,9 @@ def refresh(
         Folder for one .csv file per member (mode 0600), in a new folder for every snapshot. Show
         each only to its member.
     date
-        Date of the snapshot. On the same day the same graph is the same snapshot, and another one
-        a new snapshot. Refresh by the calendar: two snapshots of a day show that the graph changed.
+        Date of the snapshot, such as 2026-11-16 or 2026-11-16T04:00 (UTC). On the same day the same
+        graph is the same snapshot, and another one a new snapshot. Refresh by the calendar: two
+        snapshots of a day show that the graph changed.
     knows_followers
         Directed graphs: members know who follows them. Edges to a member are then not protected
         from it, and its followers may rank higher.
