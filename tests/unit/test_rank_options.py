@@ -112,3 +112,9 @@ def test_option_that_does_not_exist_is_refused_by_its_name(call, option):
 def test_single_id_where_several_are_listed_is_refused(call, option, one):
     with pytest.raises(ParameterError, match=f"{option} must be a list of node ids, got {one!r}"):
         call(GRAPH, SOURCE, epsilon=1.0, **{option: one})
+
+
+@pytest.mark.parametrize("option", [{"k": 3}, {"candidates": [1]}, {"exclude": [(1, 2)]}])
+def test_option_of_lists_is_refused_for_a_mechanism_of_scores(option):
+    with pytest.raises(ParameterError, match=f"{next(iter(option))} is for lists; two-hop makes"):
+        release(GRAPH, TwoHop(epsilon=1.0), [SOURCE], **option)

@@ -230,9 +230,9 @@ def checked(
 ) -> ReleaseRequest:
     """A request for a release; see `edgeveil.jobs.job.prepare`. Only public values are used."""
     graph = graph_of(graph)
+    check_directions(check_mechanism(mechanism), graph)
     given = check_options(options)
     given["lists"] = _list_options(graph, mechanism, given)
-    check_directions(check_mechanism(mechanism), graph)
     if not graph.n_nodes:
         raise ParameterError("the graph has no nodes, so there is nothing to release")
     for_everybody = sources is None and publishes(mechanism)
@@ -281,12 +281,12 @@ def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> 
     """Take the options of lists out of all options; look up ids before anything is charged."""
     names = ("k", "candidates", "exclude")
     list_options = {name: given.pop(name) for name in names if name in given}
-    if list_options and check_mechanism(mechanism).output != "lists":
-        raise ParameterError(
-            f"{next(iter(list_options))} is for lists; {mechanism.name} makes none"
-        )
-    among = candidates_of(graph.nodes, list_options.get("candidates"), list_options.get("exclude"))
-    return ListOptions(check_k(list_options.get("k")), among)
+    if mechanism.output == "lists":
+        k, candidates, exclude = map(list_options.get, names)
+        return ListOptions(check_k(k), candidates_of(graph.nodes, candidates, exclude))
+    for name in list_options:
+        raise ParameterError(f"{name} is for lists; {mechanism.name} makes none")
+    return ListOptions()
 
 
 def candidates_of(
