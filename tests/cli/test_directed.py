@@ -33,14 +33,14 @@ def test_directed_folder_serves_suggest_and_rank_refuses_it(run, folder):
     assert "known_edges" not in json.loads(known.stdout)["guarantee"]  # all that touch the member
     refused = run("rank follows.graph --source alice --epsilon 1")
     assert refused.returncode != 0
-    assert "does not support directed graphs" in refused.stderr
+    assert "is for undirected graphs" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         (f"suggest follows.csv --knows-followers --member alice {LIST}", "(--directed keep)"),
-        (f"rank follows.csv --directed keep --source alice {LIST}", "does not support directed"),
+        (f"rank follows.csv --directed keep --source alice {LIST}", "is for undirected graphs"),
         (f"suggest plain.graph --directed keep --member alice {LIST}", "saved without directions"),
     ],
 )

@@ -102,7 +102,10 @@ def check_directions(mechanism: Mechanism, graph: Graph) -> None:
     Whether a graph is directed is public.
     """
     if graph.directed and not mechanism.directed:
-        raise ParameterError(f"{mechanism.name} does not support directed graphs; suggest does")
+        raise ParameterError(
+            f"{mechanism.name} is for undirected graphs: read this one with "
+            'directed="ignore" (--directed ignore)'
+        )
     if mechanism.directed and not graph.directed:
         raise ParameterError(
             f"{mechanism.name} has directed=True, but the graph is undirected; "

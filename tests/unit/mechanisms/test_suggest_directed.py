@@ -175,9 +175,9 @@ def instances():
 def test_other_mechanisms_refuse_directed_before_the_charge(mechanism, tmp_path):
     graph, ledger = follow_network(30), Ledger.create(tmp_path / "ledger", epsilon=5)
     for call in (release, price):
-        with pytest.raises(ParameterError, match="does not support directed graphs"):
+        with pytest.raises(ParameterError, match="is for undirected graphs"):
             call(graph, mechanism, [0], ledger=ledger)
-    with pytest.raises(ParameterError, match="does not support directed graphs"):
+    with pytest.raises(ParameterError, match="is for undirected graphs"):
         rows_of(mechanism, graph, [0], NoiseSource.insecure(1))
     assert ledger.charges() == []
 
