@@ -52,16 +52,16 @@ def check_copies(
     manifest, pending = place.manifest_of(series), place.pending_of(series)
     begun = pending.until if pending else 0
     states = [state for state in (manifest, pending) if state and state.until]
-    if 0 < begun < manifest.until or any(
-        token_of(history, state.until) != state.token for state in states
-    ):
+    if any(token_of(history, state.until) != state.token for state in states):
         raise LedgerError(
             f"{history.path} was restored from an older copy: this series was refreshed with "
             f"snapshot {max(manifest.until, begun)} of it. Restore the newer history, or renew"
         )
-    if noted.series == series and noted.until > manifest.until and noted.until != begun:
+    worked_on = noted.until if noted.series == series else 0
+    if 0 < begun < manifest.until or (worked_on > manifest.until and worked_on != begun):
+        latest = max(worked_on, manifest.until)
         raise LedgerError(
-            f"{place.path} was restored from an older copy: snapshot {noted.until} was refreshed, "
+            f"{place.path} was restored from an older copy: snapshot {latest} was refreshed, "
             "and it does not know. Restore the newer copy, or renew"
         )
     _check_windows(ledger, place, history, manifest, begun)

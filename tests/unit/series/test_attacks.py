@@ -547,6 +547,25 @@ def test_older_history_during_an_open_refresh_is_refused(weeks, monkeypatch):
         weeks.refresh(RING + CHORDS)
 
 
+def test_pending_put_back_alone_is_refused(weeks, monkeypatch):
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    pending = weeks.place / "pending.json"
+    older = pending.read_bytes()
+    for _ in range(2):
+        weeks.refresh(RING + CHORDS)
+    assert not pending.exists()
+    pending.write_bytes(older)
+    with pytest.raises(LedgerError, match=r"friends was restored from an older copy"):
+        weeks.refresh(RING)
+    pending.unlink()
+    weeks.refresh(RING)
+
+
 def test_another_ledger_does_not_go_on_with_a_series(weeks, tmp_path):
     weeks.refresh(RING)
     other = Ledger.create(tmp_path / "other", epsilon=4)
