@@ -355,7 +355,7 @@ class Predictions(Tabular):
             for c, name in enumerate(self.classes)
         }
 
-    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
         table: dict[str, Any] = dict(self._columns())
         for c, name in enumerate(self.classes):
@@ -405,7 +405,7 @@ class Predictions(Tabular):
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Predictions:
-        """The inverse of `labelled`."""
+        """The inverse of `to_parts`."""
         if output_of(label) != "predictions":
             raise InputError("a release of another kind")
         classes, blocks = tuple(NodeSet.of(label["classes"])), tuple(label["blocks"])

@@ -335,7 +335,7 @@ class Release(Tabular):
 
     # -- files ----------------------------------------------------------------------------
 
-    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
         label = {"sources": list(self.sources), **self._label()}
         if self.output == "scores":
@@ -366,7 +366,7 @@ class Release(Tabular):
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
-        """The inverse of `labelled`. Columns are found by name, in any order."""
+        """The inverse of `to_parts`. Columns are found by name, in any order."""
         output = output_of(label)
         sources = tuple(NodeSet.of(label["sources"]))
         if output == "scores":

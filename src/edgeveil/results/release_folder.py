@@ -59,7 +59,7 @@ def part_name(number: int, batch: str) -> str:
 
 def file_of(result: MemberResult) -> bytes:
     """A part's file, as bytes."""
-    return parquet_bytes(*result.labelled())
+    return parquet_bytes(*result.to_parts())
 
 
 def read_result(path: Path, output: OutputKind) -> MemberResult:

@@ -289,7 +289,7 @@ class Suggestions(Tabular):
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 
-    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
         label = {
             "members": list(self.members),
@@ -352,7 +352,7 @@ class Suggestions(Tabular):
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
-        """The inverse of `labelled`; lines may be in any order."""
+        """The inverse of `to_parts`; lines may be in any order."""
         if output_of(label) != "lists":
             raise InputError("a release of another kind")
         members = NodeSet.of(label["members"])

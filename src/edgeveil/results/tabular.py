@@ -41,7 +41,7 @@ _DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 class Tabular:
     """A result that is a table of typed columns, with a guarantee: one or more lines per source.
 
-    A subclass defines `_columns` (the table for people and other libraries), `labelled` and
+    A subclass defines `_columns` (the table for people and other libraries), `to_parts` and
     `_from_parts` (the table of its own files, and back), and `_headline` and `_preview`.
     """
 
@@ -53,13 +53,13 @@ class Tabular:
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         raise NotImplementedError
 
-    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
         raise NotImplementedError
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Self:
-        """The inverse of `labelled`."""
+        """The inverse of `to_parts`."""
         raise NotImplementedError
 
     def _headline(self) -> str:
@@ -133,7 +133,7 @@ class Tabular:
         """
         if Path(path).suffix == ".csv":
             return write_atomically(Path(path), self._csv().write_csv)
-        return write_labelled_table(path, *self.labelled())
+        return write_labelled_table(path, *self.to_parts())
 
     def _csv(self) -> pl.DataFrame:
         """The table of a CSV file; the guarantee is the last column of every line.
