@@ -13,7 +13,7 @@ from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseErr
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.graph.read import read_graph
-from edgeveil.jobs import drawing, keys, prepare, price, release, release_to
+from edgeveil.jobs import Local, drawing, keys, prepare, price, release, release_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -282,6 +282,15 @@ def test_purpose_and_operator_are_noted_only_if_given(ledger):
     assert (first.note["mechanism"], first.label, first.generation) == ("push-flow-cap", "g", 1)
     assert "0.5" in first.note["parameters"]
     assert not {"purpose", "operator"} & second.note.keys()
+
+
+@pytest.mark.parametrize("option", [{"engine": 7}, {"engine": Local}, {"progress": 7}])
+def test_option_that_cannot_be_used_is_refused_uncharged(ledger, option):
+    with pytest.raises(ParameterError, match=f"{next(iter(option))}= takes"):
+        release(GRAPH, CAP, [0], ledger=ledger, **option)
+    with pytest.raises(ParameterError, match="noise= takes a seeded source"):
+        release(GRAPH, CAP, [0], noise=7)
+    assert ledger.charges() == []
 
 
 def test_a_word_that_is_no_option_is_an_error(ledger):

@@ -313,17 +313,22 @@ def check_listed(name: str, ids: object) -> None:
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given, the ledger opened; refuse noise that cannot be used."""
+    """The options that are given, the ledger opened; refuse what would fail after the charge."""
     known = ReleaseOptions.__optional_keys__
     for name in options.keys() - known:
         raise TypeError(f"there is no option {name}{did_you_mean(name, known)}")
     given = {name: value for name, value in options.items() if value is not None}
     ledger, noise = given.get("ledger"), given.get("noise")
-    if ledger is not None:
-        given["ledger"] = ledger_of(ledger)
     if ledger is not None and noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-    if noise is not None and noise.private:
+    if noise is not None and (not isinstance(noise, NoiseSource) or noise.private):
         # Two releases from one source would share noise, which can be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
+    engine, progress = given.get("engine"), given.get("progress")
+    if engine is not None and (isinstance(engine, type) or not hasattr(engine, "run")):
+        raise ParameterError(f"engine= takes an engine such as Local(threads=2), got {engine!r}")
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress= takes a function of two numbers, got {progress!r}")
+    if ledger is not None:
+        given["ledger"] = ledger_of(ledger)
     return given
