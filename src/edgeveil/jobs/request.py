@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, TypedDict
@@ -313,10 +313,8 @@ def check_listed(name: str, ids: object) -> None:
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given, the ledger opened; refuse what would fail after the charge."""
-    known = ReleaseOptions.__optional_keys__
-    for name in options.keys() - known:
-        raise TypeError(f"there is no option {name}{did_you_mean(name, known)}")
+    """The options that are given, the ledger opened; refuse those that cannot be used."""
+    refuse_unknown(options, ReleaseOptions.__optional_keys__)
     given = {name: value for name, value in options.items() if value is not None}
     ledger, noise = given.get("ledger"), given.get("noise")
     if ledger is not None and noise is not None:
@@ -324,11 +322,22 @@ def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if noise is not None and (not isinstance(noise, NoiseSource) or noise.private):
         # Two releases from one source would share noise, which can be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
-    engine, progress = given.get("engine"), given.get("progress")
+    check_engine(given.get("engine"), given.get("progress"))
+    if ledger is not None:
+        given["ledger"] = ledger_of(ledger)
+    return given
+
+
+def refuse_unknown(options: Iterable[str], known: Collection[str]) -> None:
+    """Refuse (TypeError) an option that does not exist."""
+    for name in options:
+        if name not in known:
+            raise TypeError(f"there is no option {name}{did_you_mean(name, known)}")
+
+
+def check_engine(engine: object, progress: object) -> None:
+    """Refuse (ParameterError) what would fail when the first row is drawn, after its charge."""
     if engine is not None and (isinstance(engine, type) or not hasattr(engine, "run")):
         raise ParameterError(f"engine= takes an engine such as Local(threads=2), got {engine!r}")
     if progress is not None and not callable(progress):
         raise ParameterError(f"progress= takes a function of two numbers, got {progress!r}")
-    if ledger is not None:
-        given["ledger"] = ledger_of(ledger)
-    return given

@@ -19,7 +19,15 @@ from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph.exclusions import Exclude, Exclusion, read_exclusions
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
-from edgeveil.jobs.request import Progress, candidates_of, graph_of, ledger_of
+from edgeveil.jobs.request import (
+    Progress,
+    candidates_of,
+    check_engine,
+    check_listed,
+    graph_of,
+    ledger_of,
+    refuse_unknown,
+)
 from edgeveil.jobs.tasks import Engine, Local
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.generations import SERIES
@@ -126,9 +134,11 @@ def prepare_refresh(
     **options: Unpack[RefreshOptions],
 ) -> RefreshJob:
     """Check a refresh; nothing is merged, charged or drawn. Parameters as for `refresh`."""
+    refuse_unknown(options, RefreshOptions.__optional_keys__)
     today = graph_of(graph)
     settings: Any = {name: value for name, value in options.items() if value is not None}
     if "candidates" in settings:
+        check_listed("candidates", settings["candidates"])
         settings["candidates"] = list(settings["candidates"])
     if "exclude" in settings:
         settings["exclude"] = read_exclusions(settings["exclude"])
@@ -170,6 +180,7 @@ class RefreshJob:
         check_node_list(self.graph, allowed=self.nodes_from_edges)
         candidates_of(nodes, self.candidates, self.exclude)
         check_share("most_loss", self.most_loss)
+        check_engine(self.engine, self.progress)
         series_folder(self.ledger, self.label, self.folder)  # refuses a label that cannot be one
         if self.date is not None:
             as_date(self.date)

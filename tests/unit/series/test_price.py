@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import edgeveil as ev
-from edgeveil.errors import LedgerError
+from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.series import prepare_refresh
 from edgeveil.series.campaign import series_folder
 from edgeveil.series.history import History
@@ -102,3 +102,17 @@ def test_price_of_an_interrupted_return_is_nothing(ledger, monkeypatch):
 
 def interrupted(*_):
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "words"),
+    [
+        ({"engine": 7}, ParameterError, "engine= takes an engine"),
+        ({"progress": 7}, ParameterError, "progress= takes a function"),
+        ({"candidates": "7"}, ParameterError, "candidates must be a list"),
+        ({"engin": None}, TypeError, "no option engin; did you mean engine"),
+    ],
+)
+def test_option_that_cannot_be_used_is_refused_when_prepared(ledger, option, error, words):
+    with pytest.raises(error, match=words):
+        prepare_refresh(graph(1), ledger=ledger, epsilon=1.0, **option)
