@@ -206,7 +206,7 @@ def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
             "same budget; keep the ledger on a local disk, or in PostgreSQL "
             "(postgresql://host/database)"
         )
-    if not os.path.lexists(path):
+    if not path.is_file():
         return
     if point == path:
         raise LedgerError(

@@ -121,3 +121,10 @@ def test_two_processes_under_two_names_use_one_budget(sqlite_place, other_name):
     assert accepted == 100  # of a hundredth each; 140 were asked for
     assert ledger.account("alice").charged_nano == 10**9
     ledger.verify()
+
+
+def test_folder_in_place_of_a_ledger_is_no_second_name(tmp_path):
+    """Every folder has more names than one, such as its own dot."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(LedgerError, match="there is no ledger at"):
+        Ledger.open(tmp_path)
