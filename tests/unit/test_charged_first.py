@@ -86,13 +86,14 @@ def watched(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "make_rows", rows)
     monkeypatch.setattr(drawing, "_BATCH_ROWS", 2)  # several charges in a call
     monkeypatch.setattr(joining, "_BATCH", 5)
-    return ev.Ledger.create(path, epsilon=1), drawn
+    return ev.Ledger.create(path, epsilon=1), drawn, on_disk
 
 
 @pytest.mark.parametrize("way", PATHS)
 def test_row_is_charged_on_disk_before_it_is_drawn(way, watched, tmp_path):
-    ledger, drawn = watched
+    ledger, drawn, on_disk = watched
     PATHS[way](ledger, tmp_path)
+    assert on_disk("SELECT count(*) FROM secrets") == [0], "a draw could be repeated"
     assert sum(count for kind, count in drawn if kind == "rows") >= 1
     assert ledger.account().left == 0
     with pytest.raises(BudgetError):
