@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseError
+from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError, PromiseError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.graph.read import read_graph
@@ -500,4 +500,48 @@ def test_job_that_runs_to_its_folder_again_charges_nothing(tmp_path):
     assert job.price.in_ledger.n_new == 2, "as it was shown"
     assert job.run_to(tmp_path / "rows").parts == first.parts
     np.testing.assert_array_equal(job.run().values, next(iter(first)).values)
+    assert len(ledger.charges()) == 1
+
+
+class Faulty:
+    """An engine that runs all parts, and gives what `change` makes of their results."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def run(self, task, parts):
+        results = [(part, task(part, key.source(), lambda: None)) for part, key in parts]
+        yield from self.change(results)
+
+
+def exchanged(results):
+    """Every part with the rows of the next one."""
+    parts, rows = zip(*results, strict=True)
+    return zip(parts, rows[1:] + rows[:1], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda results: results[1:], "lost 1 part"),
+        (lambda results: [], "lost 3 parts"),
+        (lambda results: results + results[:1], "twice"),
+        (exchanged, "other rows than asked for"),
+    ],
+)
+@pytest.mark.parametrize("to", ["memory", "folder"])
+def test_engine_that_does_not_give_each_part_once_is_refused(
+    tmp_path, monkeypatch, ledger, change, words, to
+):
+    """Rows that it leaves out would be released as what their memory held before."""
+    monkeypatch.setattr(drawing, "_parts", lambda request, indices: zip(indices.tolist()))
+    mechanism, sources = DPPushFlowCap(epsilon=1.0), [0, 2, 4]
+    for options in ({}, {"ledger": ledger}):
+        job = prepare(GRAPH, mechanism, sources, engine=Faulty(change), **options)
+        if to == "folder" and change is exchanged and not options:
+            continue  # of files only the engine knows what they hold
+        with pytest.raises(EdgeveilError, match=words):
+            job.run() if to == "memory" else job.run_to(tmp_path / "rows")
+    assert not (tmp_path / "rows").exists()
+    assert release(GRAPH, mechanism, sources, ledger=ledger).values.shape == (3, 6)
     assert len(ledger.charges()) == 1

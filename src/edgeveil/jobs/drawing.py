@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import BudgetError
+from edgeveil._internal.words import counted
+from edgeveil.errors import BudgetError, EdgeveilError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
@@ -232,14 +233,12 @@ def draw_charged(
             for sources in _parts(request, indices):
                 yield Part(batch.number, sources), key
 
-    waiting = parts()
-    for first_part in waiting:  # if there is nothing to draw, no engine is started
-        for part, block in _run(request, task, chain([first_part], waiting), done=done):
-            batch, rows = begun[part.batch]
-            rows.put(block)
-            if not rows.missing:
-                del begun[part.batch]
-                yield batch, rows
+    for part, block in _run(request, task, parts(), done=done):
+        batch, rows = begun[part.batch]
+        rows.put(block)
+        if not rows.missing:
+            del begun[part.batch]
+            yield batch, rows
 
 
 def _parts(request: ReleaseRequest, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
@@ -254,13 +253,30 @@ def _parts(request: ReleaseRequest, indices: npt.NDArray[np.int64]) -> Iterator[
 def _run(
     request: ReleaseRequest, task: Task, parts: Parts, *, done: int = 0
 ) -> Iterator[tuple[Part, Any]]:
-    """Run the engine, and report how many rows are done."""
-    total = len(request.indices)
-    for part, result in request.engine.run(task, parts):
-        done += len(part.sources)
-        if request.progress and not request.for_everybody:
-            request.progress(min(done, total), total)
-        yield part, result
+    """Run the engine, and report how many rows are done.
+
+    EdgeveilError if it does not give every part once: rows that are missing would be released as
+    what their memory held before.
+    """
+    total, waiting, expected = len(request.indices), iter(parts), set[Part]()
+
+    def sent(some: Parts) -> Parts:
+        for part, key in some:
+            expected.add(part)
+            yield part, key
+
+    for first in waiting:  # if there is nothing to draw, no engine is started
+        for part, result in request.engine.run(task, sent(chain([first], waiting))):
+            other = isinstance(result, RowBlock) and tuple(result.sources.tolist()) != part.sources
+            if part not in expected or other:
+                raise EdgeveilError("the engine gave rows twice, or other rows than asked for")
+            expected.remove(part)
+            done += len(part.sources)
+            if request.progress and not request.for_everybody:
+                request.progress(min(done, total), total)
+            yield part, result
+        if expected:
+            raise EdgeveilError(f"the engine lost {counted(len(expected), 'part')} of the rows")
 
 
 # Cache of what was fitted to the shared statistics of the last two campaigns, and of their digest,
