@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.noise import NoiseSource, calibrate
-from edgeveil.privacy.statistic import Statistic, Tail, randomise_bound
+from edgeveil.privacy.statistic import Statistic, Tail, randomise, randomise_bound
 
 SECRET = NoiseSource.from_secret(b"a secret of thirty-two bytes ...")
 NOISE = calibrate(coordinates=40, sensitivity=1.0, epsilon=1.0)
@@ -32,6 +34,21 @@ def test_type_of_positions_does_not_change_the_noise():
     assert len(narrow.values) > 3
     other = randomise_bound(tail(np.int64, first=3.5), SECRET, [7])
     assert not np.isin(other.values, narrow.values).all()
+
+
+def test_type_of_values_does_not_change_the_noise():
+    wide = tail(np.int64)
+    narrow = dataclasses.replace(wide, values=wide.values.astype(np.float32))
+    values = [randomise_bound(numbers, SECRET, [7]).values for numbers in (narrow, wide)]
+    np.testing.assert_array_equal(*values)
+
+
+def test_numbers_of_no_row_or_of_two_are_refused():
+    for starts in ([0, 2], [1, 3], [0, 4], [0, 3, 2, 3]):
+        numbers = dataclasses.replace(tail(np.int64), starts=np.array(starts))
+        for add_noise in (randomise, randomise_bound):
+            with pytest.raises(ParameterError, match="starts must rise from 0"):
+                add_noise(numbers, SECRET, range(len(starts) - 1))
 
 
 @pytest.mark.parametrize("layout", ["read-only", "by columns"])

@@ -282,11 +282,14 @@ def randomise_bound(
 def _single_rows(statistic: Statistic | Tail) -> Iterator[Any]:
     """Each row as a statistic of its own."""
     if isinstance(statistic, Tail):
-        for first, last in pairwise(statistic.starts):
+        starts, count = statistic.starts, len(statistic.values)
+        if starts[0] != 0 or starts[-1] != count:  # the rest is checked row by row
+            raise ParameterError("starts must rise from 0 to the number of values")
+        for first, last in pairwise(starts):
             yield replace(
                 statistic,
                 positions=statistic.positions[first:last].astype(np.int64),  # one digest, any type
-                values=statistic.values[first:last],
+                values=statistic.values[first:last].astype(np.float64),
                 starts=np.array([0, last - first]),
             )
         return
