@@ -466,6 +466,27 @@ def test_a_disk_that_takes_no_copies_leaves_the_lists_before(lists, network, mon
     assert served.published.snapshot == 2
 
 
+def test_member_who_left_loses_its_list_before_the_copies(lists, network, monkeypatch):
+    """The lists before stay while new ones cannot be copied, but not for who has gone."""
+    served = lists()
+    served._follow()
+    gone, stays = 9, 3
+    assert served.published.get(gone)
+    assert served.published.get(stays)
+    changed = without(network, network.nodes[gone])
+    ev.refresh(changed, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
+
+    def full(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(ListStore, "put", full)
+    with pytest.raises(OSError, match="full"):
+        served._follow()
+    assert served.published.snapshot == 1
+    assert served.published.get(gone) is None
+    assert served.published.get(stays)
+
+
 def test_refresh_ending_during_copy_is_published_next(lists, network, monkeypatch):
     served, really = lists(), ListStore.put
     calls = []
