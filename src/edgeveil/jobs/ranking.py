@@ -83,11 +83,12 @@ def rank(
     chosen = mechanism_for_scores(graph, mechanism, epsilon, model)
     # Look up all ids before the charge: an unknown id must not charge anybody.
     check_listed("without", without)
-    left_out = [
-        *without,
-        *known_to(graph, chosen, source, itself=leave_out_source, neighbours=leave_out_neighbours),
-    ]
+    left_out = list(without)
     graph.nodes.indices(left_out)
+    if leave_out_source or leave_out_neighbours:
+        left_out += known_to(
+            graph, chosen, source, itself=leave_out_source, neighbours=leave_out_neighbours
+        )
     if candidates is not None:
         check_listed("candidates", candidates)
         candidates = list(candidates)
