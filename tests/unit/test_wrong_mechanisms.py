@@ -222,3 +222,18 @@ class HalfNumbers(OnceForAll):
 def test_parts_of_numbers_under_noise_for_whole_ones_fail():
     with pytest.raises(ConformanceError, match="its privacy loss is inf times its epsilon"):
         check(HalfNumbers(epsilon=1.0))
+
+
+class Weighted(Degrees):
+    weights: Any
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), {1, 2}, object()])
+def test_parameter_that_no_ledger_can_record_is_refused(weights, ledger):
+    """It was an error of the encoder of JSON."""
+    mechanism = Weighted(epsilon=1.0, weights=weights)
+    with pytest.raises(ParameterError, match="a ledger records the parameters of weighted"):
+        ev.release(GRAPH, mechanism, [0], ledger=ledger)
+    with pytest.raises(ConformanceError, match="must be numbers, text"):
+        check(mechanism)
+    assert ledger.charges() == []

@@ -96,6 +96,17 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
+def parameters_text(mechanism: Mechanism) -> str:
+    """The parameters as JSON, for a ledger; ParameterError for one that it cannot record."""
+    try:
+        return json.dumps(parameters_of(mechanism))
+    except TypeError as error:
+        raise ParameterError(
+            f"a ledger records the parameters of {mechanism.name}: they must be numbers, text, "
+            f"tuples of them, or public data of the nodes ({error})"
+        ) from None
+
+
 def describe(mechanism: Mechanism) -> str:
     """What a mechanism computes, as text. The graph is not part of it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.graph.objects import as_graph
 from edgeveil.graph.read import read_graph
-from edgeveil.jobs.keys import code_of, describe, parameters_of
+from edgeveil.jobs.keys import code_of, describe, parameters_of, parameters_text
 from edgeveil.jobs.tasks import Engine, ListOptions, Local, Task
 from edgeveil.ledger import Campaign, Ledger, Price
 from edgeveil.mechanisms.base import Mechanism
@@ -191,7 +190,7 @@ class ReleaseRequest:
         nodes = self.graph.nodes
         note = {
             "mechanism": self.mechanism.name,
-            "parameters": json.dumps(parameters_of(self.mechanism)),
+            "parameters": parameters_text(self.mechanism),
             "version": our_version(),
             "nodes": f"{len(nodes):,} {nodes.digest(b'nodes').hexdigest()[:16]}",
             "purpose": self.purpose,

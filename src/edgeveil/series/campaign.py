@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs.keys import code_of, describe, parameters_of
+from edgeveil.jobs.keys import code_of, describe, parameters_of, parameters_text
 from edgeveil.ledger import Account, Batch, Campaign, Ledger
 from edgeveil.ledger.generations import SERIES, plain_label
 from edgeveil.ledger.prices import NANO
@@ -53,7 +53,7 @@ def series_campaign(
         code=code_of(mechanism),
         note={
             "mechanism": "series of lists",
-            "parameters": json.dumps(parameters_of(mechanism)),
+            "parameters": parameters_text(mechanism),
             "series": history.identity,
             "version": our_version(),
             **note,

@@ -29,7 +29,7 @@ from edgeveil.estimate.lists import STORED, Evidence
 from edgeveil.estimate.public import PublicData
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
-from edgeveil.jobs.keys import parameters_of
+from edgeveil.jobs.keys import parameters_text
 from edgeveil.mechanisms.base import LocalViews, Mechanism, Rows, Statistics, local_views
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.requirements import (
@@ -168,8 +168,8 @@ def parameters_are_public(mechanism: Mechanism) -> None:
     _require(isinstance(mechanism, Mechanism), "its class does not inherit from Mechanism")
     with _no_error_on("no graph"):
         check_mechanism(mechanism)
+        recorded = json.loads(parameters_text(mechanism))
     fields = dataclasses.fields(kind)
-    recorded = json.loads(json.dumps(parameters_of(mechanism)))
     recorded = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
     current = {field.name: getattr(mechanism, field.name) for field in fields}
     recorded |= {k: v for k, v in current.items() if isinstance(v, PublicData)}  # known by a digest
