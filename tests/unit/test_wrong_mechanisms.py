@@ -10,6 +10,7 @@ import pytest
 
 import edgeveil as ev
 from edgeveil.errors import BudgetError, ParameterError
+from edgeveil.estimate.lists import Evidence
 from edgeveil.mechanisms import MECHANISMS, DPEmbeddingSparse
 from edgeveil.mechanisms.base import Mechanism, OnceForAll, laplace_statistic
 from edgeveil.mechanisms.capped_flow import embedding_noise
@@ -237,3 +238,34 @@ def test_parameter_that_no_ledger_can_record_is_refused(weights, ledger):
     with pytest.raises(ConformanceError, match="must be numbers, text"):
         check(mechanism)
     assert ledger.charges() == []
+
+
+class OneRowForAll(Degrees):
+    """Gives the row of the first member, with its own list in it, to all that are computed."""
+
+    def estimate(self, noised: Any, shared: Any, views: Any) -> Any:
+        row = noised[0].values[:1].copy()
+        row[0, views.of(0)] = 1000.0
+        return row
+
+
+class OneIntervalForAll(Degrees):
+    def uncertainty(self, rows: Any, shared: Any, views: Any) -> Any:
+        return rows[:1]
+
+
+class OneListForAll(Degrees):
+    output = "lists"
+
+    def estimate(self, noised: Any, shared: Any, views: Any) -> Any:
+        return Evidence.none(1)
+
+    def lists(self, evidence: Any, shared: Any, views: Any, k: int, candidates: Any = None) -> Any:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [OneRowForAll, OneIntervalForAll, OneListForAll])
+def test_row_of_one_member_is_never_given_to_others(kind, ledger):
+    for options in ({}, {"ledger": ledger}):
+        with pytest.raises(ParameterError, match="must give one row for each source"):
+            ev.release(GRAPH, kind(epsilon=1.0), [3, 4, 5], **options)

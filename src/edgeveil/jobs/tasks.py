@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.checks import check_int
+from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import DEFAULT_K, Candidates, Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
@@ -91,13 +92,16 @@ class Task:
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
             rows, views = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
-            if isinstance(rows, Evidence):
-                evidence.append(rows)
-                continue
             outputs = [rows]
             if mechanism.output == "scores":
                 half = mechanism.uncertainty(rows, self.shared, views)
                 outputs += [] if half is None else [half]
+            if any(len(output) != len(views.sources) for output in outputs):
+                # A single row would be copied to all of them, with one member's own list in it
+                raise ParameterError(f"{mechanism.name} must give one row for each source")
+            if isinstance(rows, Evidence):
+                evidence.append(rows)
+                continue
             arrays = arrays or [np.empty((total, *array.shape[1:])) for array in outputs]
             for array, group in zip(arrays, outputs, strict=True):
                 array[here] = group
