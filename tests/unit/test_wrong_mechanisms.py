@@ -11,6 +11,7 @@ import pytest
 import edgeveil as ev
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.estimate.lists import Evidence
+from edgeveil.jobs import prepare
 from edgeveil.mechanisms import MECHANISMS, DPEmbeddingSparse
 from edgeveil.mechanisms.base import Mechanism, OnceForAll, laplace_statistic
 from edgeveil.mechanisms.capped_flow import embedding_noise
@@ -269,3 +270,30 @@ def test_row_of_one_member_is_never_given_to_others(kind, ledger):
     for options in ({}, {"ledger": ledger}):
         with pytest.raises(ParameterError, match="must give one row for each source"):
             ev.release(GRAPH, kind(epsilon=1.0), [3, 4, 5], **options)
+
+
+class Listed(Degrees):
+    """Its epsilon is in a list, which can change."""
+
+    epsilon: float = 1.0
+    epsilons: list[float]
+
+    def guarantee(self, n_members: int) -> Guarantee:
+        return Guarantee(
+            epsilon=self.epsilons[0], model="joint", n_members=n_members, theorem="none"
+        )
+
+    def measure(self, graph: ev.Graph, shared: Any, views: Any) -> Any:
+        rows = np.tile(graph.degrees.astype(np.float64), (len(views.sources), 1))
+        yield laplace_statistic(rows, sensitivity=2, epsilon=self.epsilons[0])
+
+
+def test_parameter_that_changes_after_the_price_is_refused(ledger):
+    """It would be drawn at another epsilon than was shown, and stored as what it was."""
+    mechanism = Listed(epsilons=[1.0])
+    job = prepare(GRAPH, mechanism, [0], ledger=ledger)
+    assert job.price.in_ledger.epsilon == 1
+    mechanism.epsilons[0] = 5.0
+    with pytest.raises(ParameterError, match="listed has other parameters than when it was priced"):
+        job.run()
+    assert ledger.charges() == []

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._internal.words import counted
-from edgeveil.errors import BudgetError, EdgeveilError
+from edgeveil.errors import BudgetError, EdgeveilError, ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
-from edgeveil.jobs.keys import noise_for
+from edgeveil.jobs.keys import describe, noise_for
 from edgeveil.jobs.request import ReleaseRequest
 from edgeveil.jobs.stored import read_arrays, read_shared, write_rows, write_shared
 from edgeveil.jobs.tasks import Part, Parts, RowBlock, Task
@@ -121,6 +121,11 @@ class ChargedRows:
     task: Task  # after the first charge
 
     def __init__(self, request: ReleaseRequest, price: Price) -> None:
+        if describe(request.mechanism) != request.campaign.identity:
+            raise ParameterError(
+                f"{request.mechanism.name} has other parameters than when it was priced: nothing "
+                "was charged"
+            )
         if price.refusal:
             raise BudgetError(price.refusal)
         self._request, self._price = request, price

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, TypedDict
 
 import numpy as np
@@ -198,7 +198,7 @@ class ReleaseRequest:
         }
         return Campaign(
             identity=describe(self.mechanism),
-            guarantee=cache(partial(guarantee_of, self.mechanism)),  # priced, and charged
+            guarantee=partial(guarantee_of, self.mechanism),
             label=self.label,
             fingerprint=self.graph.fingerprint,
             code=code_of(self.mechanism),
