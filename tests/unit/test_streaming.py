@@ -324,3 +324,14 @@ def test_generation_declared_between_batches_stops_the_rest(ledger, monkeypatch)
     assert 0 < len(charges) < 9
     assert {charge.generation for charge in charges} == {1}
     assert ledger.generation() == 2
+
+
+def test_folder_of_other_files_is_never_replaced(tmp_path):
+    """Lists of a series are written without a job, which asks the folder first."""
+    made = release_to(tmp_path / "made", GRAPH, EMBED, [0], noise=seeded())
+    place = tmp_path / "mine"
+    place.mkdir()
+    (place / "thesis.txt").write_text("three years of work")
+    with pytest.raises(ParameterError, match="is not a release"):
+        ReleaseFolder.write(place, made.output, made.guarantee, made.provenance, [], overwrite=True)
+    assert (place / "thesis.txt").read_text() == "three years of work"
