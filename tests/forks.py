@@ -4,7 +4,8 @@
 
 Each is a real process with its own memory, files, signals and connections, and dies by a real
 SIGKILL. A program is a module with a function `main` that takes its words from `sys.argv`;
-`LOADED` says what is imported before the first fork of it.
+`LOADED` says what is imported before the first fork of it; its function `warm_up`, if it has one,
+is called then, too.
 """
 
 from __future__ import annotations
@@ -181,7 +182,16 @@ def load(program: str):
             for _, inner, _ in pkgutil.iter_modules(getattr(package, "__path__", []), f"{name}."):
                 if name.startswith("edgeveil"):
                     importlib.import_module(inner)
-    return importlib.import_module(program).main
+    module = importlib.import_module(program)
+    before = threads()
+    getattr(module, "warm_up", lambda: None)()  # what every process would do first
+    assert threads() == before, "a fork would have none of them, but their locks"
+    return module.main
+
+
+def threads() -> int:
+    """How many this process has; 0 where the system does not say."""
+    return len(list(Path("/proc/self/task").glob("*")))
 
 
 def watch(main, request: dict, ends: list[int], line: int) -> None:

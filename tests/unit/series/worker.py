@@ -12,6 +12,7 @@ import resource
 import signal
 import sqlite3
 import sys
+import tempfile
 from pathlib import Path
 
 from edgeveil.errors import EdgeveilError
@@ -83,6 +84,14 @@ def kill_at(number: int, folder: Path) -> None:
         return connection
 
     sqlite3.connect = traced  # type: ignore[assignment]
+
+
+def warm_up() -> None:
+    """Load the machine code of a refresh: most of the time of one with eight members."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(Path(folder, "ledger"), epsilon=1)
+        for date in WEEKS:
+            weekly(ledger, date, Path(folder))
 
 
 def main() -> int:
