@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import traceback
 from functools import cache
@@ -184,9 +185,23 @@ def load(program: str):
                     importlib.import_module(inner)
     module = importlib.import_module(program)
     before = threads()
+    if program in (EDGEVEIL, SERVICE):
+        warm_up()
     getattr(module, "warm_up", lambda: None)()  # what every process would do first
     assert threads() == before, "a fork would have none of them, but their locks"
     return module.main
+
+
+def warm_up() -> None:
+    """Load the machine code that commands need most."""
+    import edgeveil as ev
+
+    graph = ev.datasets.social_network(300, average_degree=8).graph
+    options = {"epsilon": 1.0, "engine": ev.jobs.Local(threads=1)}
+    ev.rank(graph, 0, **options)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = ev.Ledger.create(Path(folder, "ledger"), epsilon=1)
+        ev.refresh(graph, ledger=ledger, **options)
 
 
 def threads() -> int:

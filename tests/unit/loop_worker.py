@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import sys
 
-import numba  # noqa: F401  (loaded once, before any fork)
+import numba
+
+
+def warm_up() -> None:
+    """Load the compiler."""
+    numba.njit(lambda x: x + 1)(1)
 
 
 def main() -> None:
