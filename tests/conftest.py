@@ -131,6 +131,11 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    return (os.cpu_count() or 1) + 1  # some wait, for services and for browsers
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config):
     """Compile all loops while the processes of xdist collect the tests."""
     words = [sys.executable, "-m", "edgeveil", "warmup"]
