@@ -158,7 +158,7 @@ def test_further_bits_do_not_hang_on_the_chunks(monkeypatch):
     np.testing.assert_array_equal(*noised)
 
 
-def test_rows_without_values_draw_nothing():
+def test_rows_without_values_are_accepted():
     calibration = calibrate(coordinates=3, sensitivity=1, epsilon=1)
     for shape in ((0, 3), (2, 0)):
         add_laplace_to_rows(np.empty(shape), calibration, streams(range(shape[0])))

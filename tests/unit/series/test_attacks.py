@@ -245,7 +245,8 @@ def test_returner_beyond_the_budget_is_left_out(tmp_path):
         result.suggestions(["a"])
 
 
-def test_interrupted_refresh_charges_a_returner_once_more(weeks, monkeypatch):
+def interrupt_return(weeks, monkeypatch):
+    """Let a member join, leave, be forgotten, and return in a refresh that is interrupted."""
     weeks.refresh(RING)
     weeks.refresh(RING, range(1, 8))
     weeks.history.forget("a")
@@ -254,6 +255,10 @@ def test_interrupted_refresh_charges_a_returner_once_more(weeks, monkeypatch):
         pytest.raises(KeyboardInterrupt),
     ):
         weeks.refresh(RING)
+
+
+def test_interrupted_refresh_charges_a_returner_once_more(weeks, monkeypatch):
+    interrupt_return(weeks, monkeypatch)
     weeks.refresh(RING, again=True)
     assert weeks.charged("a") == 2.0
 
@@ -281,14 +286,7 @@ def test_newcomer_leaving_before_the_resume_is_charged_once(weeks, monkeypatch):
 
 
 def test_returner_leaving_before_the_resume_is_charged_once_more(weeks, monkeypatch):
-    weeks.refresh(RING)
-    weeks.refresh(RING, range(1, 8))
-    weeks.history.forget("a")
-    with (
-        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        weeks.refresh(RING)
+    interrupt_return(weeks, monkeypatch)
     weeks.history.add(graph(RING, range(1, 8)), date="2026-02-01", again=True)
     weeks.refresh(RING, date="2026-02-02")
     assert weeks.charged("a") == 2.0
